@@ -182,10 +182,10 @@ gpusort_node_withhold(PlanState *state, GsWanted wanted)
 	return true;
 }
 
-GsKeyCounts
+const GsKeyCounts *
 gpusort_node_counts(const PlanState *state)
 {
-	return ((const GsNodeState *) state)->counts;
+	return &((const GsNodeState *) state)->counts;
 }
 
 GsSort *
@@ -425,17 +425,13 @@ begin_sort(GsNodeState *node)
 static void
 count_keys(GsNodeState *node)
 {
-	GsKeyCounts others;
-
 	while (memset(&node->counts, 0, sizeof(node->counts)),
 		   !gpusort_first_keys_count(node->sort, &node->counts))
 		sort_rows(node);
 	if (node->sink == NULL || !gpusort_sink_is_open(node->sink))
 		return;
 	gpusort_sink_await(node->sink);
-	others = gpusort_sink_counts(node->sink);
-	node->counts.rows += others.rows;
-	node->counts.groups += others.groups;
+	gpusort_sink_add_counts(node->sink, node->sort, &node->counts);
 }
 
 /* The rows are sorted: withhold them if that is wanted. */

@@ -48,7 +48,7 @@ extern bool gpusort_node_withhold(PlanState *state, GsWanted wanted);
  * From the first row on: returns these counts; or the sort with these keys, or NULL if the state is
  * another node or has returned rows.
  */
-extern GsKeyCounts gpusort_node_counts(const PlanState *state);
+extern const GsKeyCounts *gpusort_node_counts(const PlanState *state);
 extern GsSort *gpusort_node_withheld_sort(const PlanState *state);
 
 /* Called once by _PG_init(). */

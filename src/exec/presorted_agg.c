@@ -154,25 +154,67 @@ sorts_by_first_key(const Aggref *aggref, const GsSortKeys *keys)
 static Datum
 count_rows(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT64(gpusort_node_counts(fcinfo->flinfo->fn_extra).rows);
+	PG_RETURN_INT64(gpusort_node_counts(fcinfo->flinfo->fn_extra)->rows);
 }
 
 /* That of count(DISTINCT x). */
 static Datum
 count_groups(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT64(gpusort_node_counts(fcinfo->flinfo->fn_extra).groups);
+	PG_RETURN_INT64(gpusort_node_counts(fcinfo->flinfo->fn_extra)->groups);
+}
+
+/* That of mode(), whose state are the counts. */
+static Datum
+take_counts(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_POINTER(gpusort_node_counts(fcinfo->flinfo->fn_extra));
+}
+
+/* Its final function. */
+static Datum
+mode_of_counts(PG_FUNCTION_ARGS)
+{
+	const GsKeyCounts *counts = PG_ARGISNULL(0) ? NULL :
+		(const GsKeyCounts *) PG_GETARG_POINTER(0);
+
+	if (counts == NULL || counts->most == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(counts->mode);
+}
+
+/*
+ * Are all aggregates with a transition state the mode?  If its values are passed by reference, the
+ * processes have no place for them.
+ */
+static bool
+is_mode(const AggState *state, int transno)
+{
+	const		AggStatePerTransData *pertrans = &state->pertrans[transno];
+	const TargetEntry *value;
+
+	if (pertrans->transfn_oid != F_ORDERED_SET_TRANSITION)
+		return false;
+	value = linitial_node(TargetEntry, pertrans->aggref->args);
+	if (!get_typbyval(exprType((Node *) value->expr)))
+		return false;
+	for (int a = 0; a < state->numaggs; a++)
+		if (state->peragg[a].transno == transno && state->peragg[a].finalfn_oid != F_MODE_FINAL)
+			return false;
+	return true;
 }
 
 /* Returns the function that counts what an aggregate wants to know, or NULL. */
 static PGFunction
-counter_of(const AggStatePerTransData * pertrans)
+counter_of(const AggState *state, int transno)
 {
+	const		AggStatePerTransData *pertrans = &state->pertrans[transno];
+
 	if (pertrans->transfn_oid == F_INT8INC)
 		return count_rows;
 	if (pertrans->transfn_oid == F_INT8INC_ANY && pertrans->aggref->aggdistinct != NIL)
 		return count_groups;
-	return NULL;
+	return is_mode(state, transno) ? take_counts : NULL;
 }
 
 /* Does a transition only need what the sort withholds for 'wanted'? */
@@ -187,7 +229,7 @@ is_answered(const AggState *state, int transno, const GsSortKeys *keys, GsWanted
 	if (wanted == GS_WANTS_COUNTS && pertrans->transfn_oid == F_INT8INC)
 		return true;
 	return (wanted == GS_WANTS_KEYS ? gpusort_percentiles_support(state, transno, false) :
-			counter_of(pertrans) != NULL) &&
+			counter_of(state, transno) != NULL) &&
 		sorts_by_first_key(aggref, keys);
 }
 
@@ -198,7 +240,7 @@ is_answered(const AggState *state, int transno, const GsSortKeys *keys, GsWanted
 static GsWanted
 find_wanted(const AggState *state, const GsSortKeys *keys)
 {
-	GsWanted	wanted = AGGKIND_IS_ORDERED_SET(state->pertrans[0].aggref->aggkind) ?
+	GsWanted	wanted = gpusort_percentiles_support(state, 0, false) ?
 		GS_WANTS_KEYS : GS_WANTS_COUNTS;
 	bool		first_key = false;
 
@@ -211,11 +253,16 @@ find_wanted(const AggState *state, const GsSortKeys *keys)
 	return first_key ? wanted : GS_WANTS_ROWS;
 }
 
-/* Replace the transition function of a count. */
+/* Replace the transition function of a count or the mode. */
 static void
-connect_counter(AggStatePerTrans pertrans, PlanState *sort)
+connect_counter(AggState *state, int transno, PlanState *sort)
 {
-	pertrans->transfn.fn_addr = counter_of(pertrans);
+	AggStatePerTrans pertrans = &state->pertrans[transno];
+
+	for (int a = 0; a < state->numaggs; a++)
+		if (state->peragg[a].transno == transno && is_mode(state, transno))
+			state->peragg[a].finalfn.fn_addr = mode_of_counts;
+	pertrans->transfn.fn_addr = counter_of(state, transno);
 	pertrans->transfn.fn_extra = sort;
 	pertrans->transfn.fn_strict = false;	/* the row has NULLs */
 	gpusort_agg_leave_out_order(pertrans, pertrans->numTransInputs);
@@ -241,7 +288,7 @@ ask_sort(AggState *state, const GsSortKeys *keys, int nsorts)
 		if (wanted == GS_WANTS_KEYS)
 			(void) gpusort_percentiles_connect(state, transno, nsorts, sort);
 		else
-			connect_counter(&state->pertrans[transno], sort);
+			connect_counter(state, transno, sort);
 	}
 	return true;
 }

@@ -261,10 +261,20 @@ gpusort_sink_await(const GsSinkState *sink)
 		await_gather(sink->gather);
 }
 
-GsKeyCounts
-gpusort_sink_counts(const GsSinkState *sink)
+void
+gpusort_sink_add_counts(const GsSinkState *sink, const GsSort *sort, GsKeyCounts *counts)
 {
-	return gpusort_worker_reports_sum(sink->shared == &sink->local ? NULL : sink->reports).counts;
+	const GsWorkerReports *reports = sink->reports;
+
+	if (sink->shared == &sink->local)
+		return;
+	for (int n = 0; n < reports->nworkers; n++)
+	{
+		const GsProducerReport *report = gpusort_worker_reports_get(reports, n);
+
+		if (report != NULL)
+			gpusort_first_keys_add(sort, counts, &report->counts);
+	}
 }
 
 bool

@@ -50,8 +50,9 @@ extern void gpusort_sink_await(const GsSinkState *sink);
 /* The sort that was passed to open() ends. */
 extern void gpusort_sink_forget_sort(GsSinkState *sink);
 
-/* After that, if the sort has spec->group_keys: returns what workers have counted. */
-extern GsKeyCounts gpusort_sink_counts(const GsSinkState *sink);
+/* After that, if the sort has spec->group_keys: add what workers have counted. */
+extern void gpusort_sink_add_counts(const GsSinkState *sink, const GsSort *sort,
+									GsKeyCounts *counts);
 
 /* Do the sinks put their rows into a sort? */
 extern bool gpusort_sink_is_open(const GsSinkState *sink);

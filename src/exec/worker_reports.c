@@ -84,8 +84,6 @@ gpusort_worker_reports_sum(const GsWorkerReports *reports)
 			continue;
 		sum.nrows += report->nrows;
 		sum.sorted |= report->sorted;
-		sum.counts.rows += report->counts.rows;
-		sum.counts.groups += report->counts.groups;
 	}
 	return sum;
 }

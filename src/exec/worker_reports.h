@@ -43,7 +43,7 @@ extern const GsProducerReport *gpusort_worker_reports_get(const GsWorkerReports 
 														  int worker);
 
 /*
- * Returns the sums of the workers' rows and counts, and whether any of them has sorted its rows.
+ * Returns the sum of the workers' rows, and whether any of them has sorted its rows.
  * 'reports' may be NULL, which has no workers.
  */
 extern GsProducerReport gpusort_worker_reports_sum(const GsWorkerReports *reports);

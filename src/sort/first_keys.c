@@ -62,6 +62,7 @@ typedef struct GsLastKey
 	bool		exists;
 	bool		lasting;		/* do keys stay where they are? */
 	Datum		value;
+	int64		rows;			/* with this key */
 } GsLastKey;
 
 static bool
@@ -86,6 +87,7 @@ remember(GsLastKey *last, Datum key)
 		last->value = datumCopy(key, false, last->attribute->attlen);
 	}
 	last->exists = true;
+	last->rows = 0;
 }
 
 /* Count the rows that follow. */
@@ -98,10 +100,18 @@ count_rows(GsSort *sort, TupleTableSlot *slot, GsLastKey *last, GsKeyCounts *cou
 	{
 		if (counts->rows++ % 1024 == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (key.isnull || !is_new(last, key.value))
+		if (key.isnull)
 			continue;
-		remember(last, key.value);
-		counts->groups++;
+		if (is_new(last, key.value))
+		{
+			remember(last, key.value);
+			counts->groups++;
+		}
+		if (++last->rows > counts->most)
+		{
+			counts->most = last->rows;
+			counts->mode = last->attribute->attbyval ? last->value : (Datum) 0;
+		}
 	}
 }
 
@@ -124,6 +134,24 @@ gpusort_first_keys_count(GsSort *sort, GsKeyCounts *counts)
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	return !gpusort_sort_is_lost(sort);
+}
+
+/* Of keys that are as frequent, the first one is the mode. */
+void
+gpusort_first_keys_add(const GsSort *sort, GsKeyCounts *counts, const GsKeyCounts *other)
+{
+	SortSupportData ssup = {0};
+
+	gpusort_key_comparison_prepare(&sort->spec->keys, 0, &ssup);
+	counts->rows += other->rows;
+	counts->groups += other->groups;
+	if (other->most > counts->most ||
+		(other->most == counts->most && other->most > 0 && attribute_of_key(sort)->attbyval &&
+		 ApplySortComparator(other->mode, false, counts->mode, false, &ssup) < 0))
+	{
+		counts->most = other->most;
+		counts->mode = other->mode;
+	}
 }
 
 /* ----------------------------------------------------------------

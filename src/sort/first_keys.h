@@ -3,8 +3,8 @@
  * first_keys.h
  *		The first sort keys of the rows of a sort, for those who need no more of the rows.
  *
- * An aggregate of all rows may only want to know how many different keys there are, or the key at
- * a position.
+ * An aggregate of all rows may only want to know how many different keys there are, or which is the
+ * most frequent one, or the key at a position.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,6 +17,10 @@ typedef struct GsKeyCounts
 {
 	int64		rows;
 	int64		groups;			/* different keys that are not NULL */
+	int64		most;			/* rows with the most frequent of these keys,
+								 * or 0 */
+	Datum		mode;			/* the first such key, if keys are passed by
+								 * value */
 } GsKeyCounts;
 
 /*
@@ -24,6 +28,10 @@ typedef struct GsKeyCounts
  * rows if the sort has spec->group_keys.  Returns false if rows are lost.
  */
 extern bool gpusort_first_keys_count(GsSort *sort, GsKeyCounts *counts);
+
+/* Add what another process has counted of the same sort.  No key has rows in both. */
+extern void gpusort_first_keys_add(const GsSort *sort, GsKeyCounts *counts,
+								   const GsKeyCounts *other);
 
 typedef struct GsFirstKeys GsFirstKeys;
 

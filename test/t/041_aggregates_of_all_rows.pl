@@ -54,6 +54,9 @@ asks('different keys of one process', 'SELECT count(*), count(DISTINCT url) FROM
 asks('a percentile', 'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY level) FROM readings', 1);
 asks('percentiles', 'SELECT percentile_disc(array[0.1, 0.9]) WITHIN GROUP (ORDER BY few), percentile_disc(0.3) WITHIN GROUP (ORDER BY few) FROM readings', 1);
 asks('the mode besides', 'SELECT percentile_disc(0.1) WITHIN GROUP (ORDER BY few), mode() WITHIN GROUP (ORDER BY few) FROM readings', 30000);
+asks('the mode', 'SELECT mode() WITHIN GROUP (ORDER BY few), count(*), count(DISTINCT few) FROM readings', 1);
+asks('the mode on disk', 'SELECT mode() WITHIN GROUP (ORDER BY skewed) FROM readings', 1, @disk);
+asks('the mode of texts', 'SELECT mode() WITHIN GROUP (ORDER BY url) FROM readings', 30000);
 asks('a percentile on disk', 'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY level) FROM readings', 30000, @disk);
 asks('no rows', 'SELECT count(DISTINCT few) FROM nobody', 0);
 asks('a sum besides', 'SELECT count(DISTINCT different), sum(few) FROM readings', 30000);
@@ -79,6 +82,12 @@ my @queries = (
 	'SELECT percentile_disc(0.7) WITHIN GROUP (ORDER BY url) FROM %s',
 	'SELECT mode() WITHIN GROUP (ORDER BY price), percentile_disc(0) WITHIN GROUP (ORDER BY price) FROM %s',
 	'SELECT mode() WITHIN GROUP (ORDER BY skewed DESC) FROM %s',
+	'SELECT mode() WITHIN GROUP (ORDER BY few), count(DISTINCT few), mode() WITHIN GROUP (ORDER BY few) FROM %s',
+	'SELECT mode() WITHIN GROUP (ORDER BY different DESC) FROM %s',
+	'SELECT mode() WITHIN GROUP (ORDER BY different %% 15000), count(*) FROM %s',
+	'SELECT mode() WITHIN GROUP (ORDER BY level NULLS FIRST) FROM %s',
+	'SELECT mode() WITHIN GROUP (ORDER BY nothing), count(*) FROM %s',
+	'SELECT mode() WITHIN GROUP (ORDER BY url) FROM %s',
 	'SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY nothing) FROM %s',
 	'SELECT percentile_disc(NULL) WITHIN GROUP (ORDER BY few) FROM %s',
 	'SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY few), percentile_disc(0.5) WITHIN GROUP (ORDER BY few DESC) FROM %s',
