@@ -1,0 +1,20 @@
+-- pg_partman makes partitions, and moves rows into them.
+CREATE SCHEMA partman;
+CREATE EXTENSION pg_partman SCHEMA partman;
+CREATE TABLE events (id bigint NOT NULL, k int, t text) PARTITION BY RANGE (id);
+CREATE INDEX events_t ON events (t);
+SELECT partman.create_parent('public.events', 'id', '5000', p_premake := 4);
+INSERT INTO events SELECT g, g * 7919 % 1009, md5(g::text) FROM generate_series(1, 19999) g;
+INSERT INTO events SELECT g, g * 7919 % 1009, md5(g::text) FROM generate_series(30001, 39999) g;
+CALL partman.partition_data_proc('public.events', p_quiet := true);
+CALL partman.run_maintenance_proc();
+VACUUM ANALYZE events;
+SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass;
+SELECT count(*) FROM events_default;
+SELECT md5(string_agg(q::text, ',')) FROM (SELECT * FROM events ORDER BY t OFFSET 0) q;
+SELECT md5(string_agg(q::text, ',')) FROM (SELECT * FROM events ORDER BY id DESC OFFSET 0) q;
+SELECT md5(string_agg(q::text, ',')) FROM (SELECT k, count(*), min(t) FROM events GROUP BY k ORDER BY k OFFSET 0) q;
+SELECT count(DISTINCT t) FROM events WHERE id > 12000;
+CREATE INDEX events_k ON events (k, t);
+SET enable_seqscan = off;
+SELECT md5(string_agg(id::text, ',')) FROM (SELECT id FROM events WHERE k < 50 ORDER BY k, t OFFSET 0) q;
