@@ -24,8 +24,8 @@ EXTENSION = pg_gpusort
 MODULE_big = pg_gpusort
 PGFILEDESC = "pg_gpusort - radix sort for queries, btree index builds and arrays"
 
-# The script of each release, and from each release to the next.
-DATA = $(wildcard $(srcdir)/sql/pg_gpusort--*.sql)
+# The script of each release, and from each release to the next.  PGXS adds srcdir.
+DATA = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/sql/pg_gpusort--*.sql))
 
 # Bottom layer first; src/ has the same order (see docs/design.md).
 OBJS = \
@@ -184,6 +184,11 @@ override with_llvm := no
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# A build in another directory has the tree of objects to itself.
+ifdef VPATH
+MADE_DIRECTORIES := $(shell mkdir -p $(sort $(dir $(OBJS))))
+endif
 
 # PGXS tracks headers only for servers built with --enable-depend.
 $(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/src/*/*/*.h) \
