@@ -74,8 +74,10 @@ CUDA_SANITIZE = -fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-re
 	cuda-always
 
 ifeq ($(NVCC),)
-cuda-lib cuda-bench cuda-check-ptx cuda-check-gpu cuda-check-jit:
-	@echo "nvcc not found: $@ skipped"
+cuda-lib:
+	@echo "Without the library for GPUs, which needs nvcc: sorts run on the CPU"
+cuda-bench cuda-check-ptx cuda-check-gpu cuda-check-jit:
+	@echo "Without $@, which needs nvcc"
 else
 cuda-lib: $(CUDA_LIB)
 cuda-bench: $(CUDA_BENCH) $(CUDA_TUNE) $(CUDA_SESSION_BENCH) $(CUDA_LIB)

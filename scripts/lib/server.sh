@@ -42,6 +42,17 @@ have_locales()
 	[ "$(locale -a | grep -cx -e cs_CZ.utf8 -e ja_JP.utf8)" = 2 ]
 }
 
+have_english()
+{
+	locale -a | grep -qx en_US.utf8
+}
+
+# What make_english() needs.
+need_english()
+{
+	have_english || need locales test -e /usr/share/i18n/locales/en_US
+}
+
 need_build_tools()
 {
 	need make command -v make
@@ -239,6 +250,17 @@ make_private_server()
 	own "$WORK/server"
 	PG_BIN=$WORK/server$bin
 	PG_CONFIG=$PG_BIN/pg_config
+}
+
+# Compiles the locale en_US.utf8 for our servers, if the system does not have it.
+make_english()
+{
+	have_english || {
+		mkdir "$WORK/locale"
+		own "$WORK/locale"
+		must localedef localedef -i en_US -f UTF-8 "$WORK/locale/en_US.utf8"
+		export LOCPATH=$WORK/locale
+	}
 }
 
 
