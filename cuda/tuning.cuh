@@ -3,7 +3,7 @@
  *		Tuning parameters: every number that was chosen by measurement.
  *
  * Measured on an NVIDIA H200 (132 multiprocessors, CUDA 13.0), 2026-11-21, unless another GPU
- * is named.  The tables are in docs/benchmarks-device.md.
+ * is named.  The tables are in docs/experiments.md, Kernels, and in docs/results/device.
  */
 #ifndef GPUSORT_TUNING_CUH
 #define GPUSORT_TUNING_CUH
