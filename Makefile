@@ -134,6 +134,7 @@ OBJS = \
 	src/index/gin/gin_writer.o \
 	src/index/gin/gin_build.o \
 	src/index/index_hook.o \
+	src/sqlfn/advice.o \
 	src/sqlfn/array_elements.o \
 	src/sqlfn/element_order.o \
 	src/sqlfn/array_sort.o \

@@ -255,3 +255,201 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 -- As for the resets of core's statistics, but for those who watch the server.
 REVOKE ALL ON FUNCTION pg_stat_gpusort_reset() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION pg_stat_gpusort_reset() TO pg_monitor;
+
+--
+-- Advice
+--
+
+CREATE FUNCTION gpusort_key_encoding(operator oid, collation_oid oid)
+RETURNS text
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT STABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpusort_key_encoding(oid, oid) IS
+'what a sort key is sorted by; NULL if PostgreSQL sorts by it';
+
+CREATE FUNCTION gpusort_statements_on_disk(most integer)
+RETURNS jsonb
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION gpusort_statements_on_disk(integer) IS
+'statements of pg_stat_statements that write most temporary files';
+
+-- The names in this body are looked up now, so the caller's search_path does not matter.  The
+-- columns of pg_database differ between versions of PostgreSQL, hence to_jsonb().
+CREATE FUNCTION gpusort_advice(most integer DEFAULT 10)
+RETURNS TABLE (subject text, name text, detail text, stock_s numeric,
+			   gpusort_s numeric, advice text)
+LANGUAGE SQL VOLATILE PARALLEL RESTRICTED
+BEGIN ATOMIC
+	WITH status AS MATERIALIZED (
+		SELECT s.value AS loaded_for FROM gpusort_status() s
+		WHERE s.name = 'loaded_for'
+	), current AS MATERIALIZED (	-- after gpusort_status(), which loads the library
+		SELECT loaded_for,
+			   current_setting('pg_gpusort.enable', true) AS enable,
+			   current_setting('pg_gpusort.enable_index_build', true) AS enable_index_build,
+			   current_setting('pg_gpusort.min_rows', true)::int8 AS min_rows,
+			   current_setting('pg_gpusort.min_index_rows', true)::int8 AS min_index_rows,
+			   CASE WHEN current_setting('pg_gpusort.work_mem', true) = '-1'
+					THEN current_setting('work_mem')
+					ELSE current_setting('pg_gpusort.work_mem', true) END AS work_mem,
+			   current_setting('maintenance_work_mem') AS maintenance_work_mem
+		FROM status
+	), locales AS (
+		SELECT d.datname, d.datlocprovider,
+			   CASE WHEN d.datlocprovider = 'c' THEN d.datcollate::text
+					ELSE coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')
+			   END AS locale
+		FROM pg_database d
+		WHERE d.datallowconn AND NOT d.datistemplate
+		ORDER BY d.datname = current_database() DESC, d.datname LIMIT most
+	), largest AS MATERIALIZED (
+		SELECT c.oid, c.relpages::int8 * current_setting('block_size')::int8 AS bytes,
+			   a.amname, CASE WHEN a.amname = 'gin' THEN t.reltuples ELSE c.reltuples END AS rows,
+			   n.nspname, t.relname AS table_name, i.indrelid, i.indkey, i.indnkeyatts,
+			   i.indclass, i.indcollation, i.indoption
+		FROM pg_index i
+			 JOIN pg_class c ON c.oid = i.indexrelid
+			 JOIN pg_class t ON t.oid = i.indrelid
+			 JOIN pg_namespace n ON n.oid = t.relnamespace
+			 JOIN pg_am a ON a.oid = c.relam
+		WHERE c.relkind = 'i' AND a.amname IN ('btree', 'gin') AND t.relkind IN ('r', 'm')
+			AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+			AND NOT pg_is_other_temp_schema(n.oid)
+			AND CASE WHEN a.amname = 'gin' THEN t.reltuples ELSE c.reltuples END >= 10000
+		ORDER BY c.relpages DESC, c.oid LIMIT most
+	), keys AS (
+		SELECT l.*, o.opcname, f.attlen,
+			   (SELECT string_agg(
+						CASE WHEN l.amname = 'gin' THEN p.opcname
+							 ELSE format_type(b.atttypid, b.atttypmod) END
+						|| CASE WHEN l.amname = 'gin' OR l.indcollation[k] IN (0, 100) THEN ''
+								ELSE ' COLLATE ' || quote_ident(s.collname) END, ', ' ORDER BY k)
+				FROM generate_series(0, l.indnkeyatts - 1) k
+					 JOIN pg_attribute b ON b.attrelid = l.oid AND b.attnum = k + 1
+					 JOIN pg_opclass p ON p.oid = l.indclass[k]
+					 LEFT JOIN pg_collation s ON s.oid = l.indcollation[k]) AS columns,
+			   CASE WHEN l.amname = 'btree' THEN
+				   (SELECT gpusort_key_encoding(m.amopopr, l.indcollation[0])
+					FROM pg_amop m
+					WHERE m.amopfamily = o.opcfamily AND m.amoplefttype = o.opcintype
+						AND m.amoprighttype = o.opcintype AND m.amopstrategy = 1)
+			   END AS encoding,
+			   (SELECT x.correlation * CASE WHEN l.indoption[0] & 1 = 1 THEN -1 ELSE 1 END > 0.99
+				FROM pg_stats x
+					 JOIN pg_attribute y ON y.attrelid = l.indrelid AND y.attname = x.attname
+				WHERE x.schemaname = l.nspname AND x.tablename = l.table_name
+					AND y.attnum = l.indkey[0] AND NOT x.inherited) AS in_order
+		FROM largest l
+			 JOIN pg_opclass o ON o.oid = l.indclass[0]
+			 JOIN pg_attribute f ON f.attrelid = l.oid AND f.attnum = 1
+	), speeds (key, stock_ns, gpusort_ns) AS (	-- of a row; see docs/functions.md
+		VALUES ('numbers', 776, 106), ('numbers in order', 231, 99), ('bytes', 907, 260),
+			   ('weights of the C library', 8238, 903), ('weights of ICU', 4744, 712),
+			   ('gin', 150, 35), ('gin_trgm_ops', 200, 130)	-- of a byte
+	), builds AS (
+		SELECT k.*, v.stock_ns * s.units / 1e9 AS stock_s, v.gpusort_ns * s.units / 1e9 AS gpusort_s
+		FROM keys k
+			 CROSS JOIN LATERAL (SELECT
+				CASE WHEN k.amname = 'gin' THEN k.bytes ELSE k.rows END AS units,
+				CASE WHEN k.opcname = 'gin_trgm_ops' THEN 'gin_trgm_ops'
+					 WHEN k.amname = 'gin' THEN 'gin'
+					 WHEN k.encoding IN ('values', 'abbreviations')
+					 THEN CASE WHEN k.attlen > 0 AND k.in_order THEN 'numbers in order'
+							   WHEN k.attlen > 0 THEN 'numbers'
+							   WHEN NOT coalesce(k.in_order, false) THEN 'bytes' END
+					 WHEN NOT coalesce(k.in_order, false) THEN k.encoding END AS key) s
+			 LEFT JOIN speeds v ON v.key = s.key
+	), statements AS (
+		SELECT s.number, s.value ->> 'queryid' AS queryid, s.value ->> 'query' AS query,
+			   (s.value ->> 'calls')::int8 AS calls,
+			   coalesce(s.value ->> 'total_exec_time', s.value ->> 'total_time')::numeric AS ms,
+			   (s.value ->> 'temp_blks_written')::int8
+			   * current_setting('block_size')::int8 AS bytes
+		FROM jsonb_array_elements(gpusort_statements_on_disk(most))
+			 WITH ORDINALITY s (value, number)
+	), answer AS (
+		SELECT 1 AS part, 1::int8 AS place, 'setting' AS subject,
+			   'shared_preload_libraries' AS name, 'loaded for ' || c.loaded_for AS detail,
+			   NULL::float8 AS stock_s, NULL::float8 AS gpusort_s,
+			   CASE c.loaded_for
+					WHEN 'all sessions' THEN NULL
+					WHEN 'functions of this session'
+					THEN 'no sorts are taken over: add pg_gpusort and restart the server'
+					ELSE 'processes cannot sort together: add pg_gpusort and restart the server'
+			   END AS advice
+		FROM current c
+		UNION ALL
+		SELECT 1, 2, 'setting', 'pg_gpusort.enable', c.enable, NULL, NULL,
+			   'no sorts are taken over'
+		FROM current c WHERE c.enable = 'off'
+		UNION ALL
+		SELECT 1, 3, 'setting', 'pg_gpusort.enable_index_build', c.enable_index_build, NULL, NULL,
+			   'index builds are left to PostgreSQL'
+		FROM current c WHERE c.enable_index_build = 'off'
+		UNION ALL
+		SELECT 1, 4, 'setting', 'pg_gpusort.min_rows', c.min_rows::text, NULL, NULL,
+			   'sorts of fewer rows are left to PostgreSQL; the default, -1, knows from where on they gain'
+		FROM current c WHERE c.min_rows <> -1
+		UNION ALL
+		SELECT 1, 5, 'setting', 'pg_gpusort.min_index_rows', c.min_index_rows::text, NULL, NULL,
+			   'builds over fewer rows are left to PostgreSQL; the default, -1, knows from where on they gain'
+		FROM current c WHERE c.min_index_rows <> -1
+		UNION ALL
+		SELECT 1, 6, 'setting', 'pg_gpusort.work_mem', c.work_mem, NULL, NULL,
+			   format('sorts of more than about %s rows of 100 bytes go to disk and gain less',
+					  to_char(pg_size_bytes(c.work_mem) / 128, 'FM999,999,999,999,999'))
+		FROM current c
+		UNION ALL
+		SELECT 1, 7, 'setting', 'maintenance_work_mem', c.maintenance_work_mem, NULL, NULL,
+			   format('builds of larger indexes go to disk and gain less: %s of those below',
+					  (SELECT count(*) FROM largest l
+					   WHERE l.bytes > pg_size_bytes(c.maintenance_work_mem)))
+		FROM current c
+		UNION ALL
+		SELECT 2, row_number() OVER (ORDER BY l.datname = current_database() DESC, l.datname),
+			   'database', l.datname,
+			   CASE l.datlocprovider WHEN 'c' THEN 'C library' WHEN 'i' THEN 'ICU'
+									 WHEN 'b' THEN 'builtin' ELSE 'default' END || ', ' || l.locale,
+			   NULL, NULL,
+			   CASE WHEN l.datlocprovider = 'i' THEN 'text gains: 6 to 7 times as fast'
+					WHEN l.datlocprovider = 'b' OR l.locale ~* '^(C|POSIX|C.UTF-?8)$'
+					THEN 'text gains as numbers do: mostly 2 to 5 times as fast'
+					ELSE 'text gains most, if the C library is GNU''s: 10 to 26 times as fast' END
+		FROM locales l
+		UNION ALL
+		SELECT 3, row_number() OVER (ORDER BY b.bytes DESC, b.oid), 'index', b.oid::regclass::text,
+			   format('%s (%s), %s rows, %s', b.amname, b.columns,
+					  to_char(b.rows, 'FM999,999,999,999,999'), pg_size_pretty(b.bytes)),
+			   b.stock_s, b.gpusort_s,
+			   CASE WHEN b.amname = 'btree' AND b.encoding IS NULL
+					THEN 'built by PostgreSQL: the first key has no encoding'
+					WHEN b.amname = 'btree' AND b.in_order THEN 'the table is in this order: little gain'
+					WHEN b.encoding = 'comparisons' THEN 'sorted by comparisons: little gain'
+			   END
+		FROM builds b
+		UNION ALL
+		SELECT 4, s.number, 'statement', s.queryid,
+			   format('%s calls, %s of temporary files: %s', s.calls, pg_size_pretty(s.bytes),
+					  left(regexp_replace(s.query, '\s+', ' ', 'g'), 100)),
+			   s.ms / 1000, NULL,
+			   'gains if EXPLAIN shows a sort: hash tables write such files, too'
+		FROM statements s
+		UNION ALL
+		SELECT 5, row_number() OVER (ORDER BY g.backend COLLATE "C"), 'done so far', g.backend,
+			   format('%s sorts of %s rows', g.sorts, to_char(g.rows, 'FM999,999,999,999,999')),
+			   CASE WHEN g.backend <> 'external'	-- 10 ns for a comparison
+					THEN g.rows * log(2.0, greatest(g.rows / g.sorts, 2)::numeric) * 1e-8 END,
+			   g.sort_time / 1000, NULL
+		FROM gpusort_stat() g WHERE g.sorts > 0
+	)
+	SELECT a.subject, a.name, a.detail, round(a.stock_s::numeric, 2),
+		   round(a.gpusort_s::numeric, 2), a.advice
+	FROM answer a ORDER BY a.part, a.place;
+END;
+
+COMMENT ON FUNCTION gpusort_advice(integer) IS
+'what would gain in this database, and what limits the gain';
