@@ -16,6 +16,7 @@
 
 #include "miscadmin.h"
 #include "utils/guc.h"
+#include "utils/plancache.h"
 
 #include "settings.h"
 #include "work.h"
@@ -176,6 +177,25 @@ gpusort_settings_use_device(int wanted)
 	return false;
 }
 
+/*
+ * Prepared statements and functions keep their plans.  Those made under the old value must
+ * not outlive it: a reload with pg_gpusort.enable = off has to stop our sorts in sessions
+ * that are connected, too.
+ */
+static void
+assign_enable(bool newval, void *extra)
+{
+	if (newval != gpusort_enable)
+		ResetPlanCache();
+}
+
+static void
+assign_min_rows(int newval, void *extra)
+{
+	if (newval != gpusort_min_rows)
+		ResetPlanCache();
+}
+
 int
 gpusort_settings_plan_rows(void)
 {
@@ -260,7 +280,7 @@ gpusort_settings_init(void)
 							 &gpusort_enable,
 							 true,
 							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 NULL, assign_enable, NULL);
 	DefineCustomBoolVariable("pg_gpusort.enable_index_build",
 							 "Enables building btree indexes by radix sort.",
 							 NULL,
@@ -295,7 +315,7 @@ gpusort_settings_init(void)
 							&gpusort_min_rows,
 							-1, -1, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN,
-							NULL, NULL, NULL);
+							NULL, assign_min_rows, NULL);
 	DefineCustomIntVariable("pg_gpusort.min_index_rows",
 							"Sets the minimum estimated number of rows for an index build to be taken over.",
 							"-1 means as many as make it faster. If pg_gpusort.min_rows is lower, that is the minimum.",
