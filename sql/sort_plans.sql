@@ -100,7 +100,7 @@ SET plan_cache_mode = force_generic_plan;
 EXPLAIN (COSTS OFF) EXECUTE of_group(3, 1.5);
 EXECUTE of_group(3, 1.5);
 EXECUTE of_group(4, 0);
--- a cached plan stays as it was made
+-- a kept plan is made anew
 RESET pg_gpusort.debug_require;
 SET pg_gpusort.enable = off;
 EXPLAIN (COSTS OFF) EXECUTE of_group(4, 0);
