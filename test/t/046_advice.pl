@@ -24,8 +24,8 @@ $node->safe_psql('postgres', q{
 	CREATE SCHEMA "of Statements";
 	CREATE EXTENSION pg_stat_statements SCHEMA "of Statements";
 	CREATE ROLE watcher LOGIN IN ROLE pg_monitor;
-	CREATE ROLE nobody LOGIN;
-	GRANT USAGE ON SCHEMA "of Statements" TO nobody, watcher;
+	CREATE ROLE stranger LOGIN;
+	GRANT USAGE ON SCHEMA "of Statements" TO stranger, watcher;
 	CREATE TABLE items AS SELECT g AS id, md5(g::text) AS name FROM generate_series(1, 20000) g;
 	CREATE INDEX items_id ON items (id);
 	CREATE INDEX items_name ON items (name COLLATE "en-x-icu");
@@ -67,7 +67,7 @@ like($node->safe_psql('postgres', q{SELECT detail, stock_s >= 0, advice FROM gpu
 	qr/^1 calls, \d+ \w+ of temporary files: SELECT count\(\*\) FROM \(SELECT name FROM items.*\|t\|gains if/, 'a statement is named');
 is($node->safe_psql('postgres', q{SELECT advice FROM gpusort_advice() WHERE name = 'shared_preload_libraries'}),
 	'no sorts are taken over: add pg_gpusort and restart the server', 'the library is not preloaded');
-is($node->safe_psql('postgres', $statements, extra_params => [ '-U', 'nobody' ]), '0', 'not those of other roles');
+is($node->safe_psql('postgres', $statements, extra_params => [ '-U', 'stranger' ]), '0', 'not those of other roles');
 is($node->safe_psql('postgres', $statements, extra_params => [ '-U', 'watcher' ]), '1', 'but for monitors');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM gpusort_advice(0) WHERE subject = 'statement'}), '0', 'as many as are wanted');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM gpusort_advice(NULL) WHERE subject = 'statement'}), '1', 'or all');
