@@ -85,7 +85,7 @@ gpusort_codec_bytes(const unsigned char *bytes, unsigned length)
 	return word;
 }
 
-/* The same of 8 bytes, in an expression that compilers know as one load. */
+/* The same for 8 bytes.  Compilers make a single load of this expression, but not of a loop. */
 static inline uint64_t
 gpusort_codec_8_bytes(const unsigned char *bytes)
 {
