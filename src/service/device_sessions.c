@@ -132,8 +132,9 @@ hang(GsSlot *slot, bool is_close)
 	pid_t		client = slot->client->owner_pid;
 
 	/*
-	 * When it is closed, it has done so already: wait until its process ends.  If that has
-	 * ended before this one came here, its latch has no owner any more.
+	 * When it is closed, it has done so already: wait until its process ends.
+	 * If that has ended before this one came here, its latch has no owner any
+	 * more.
 	 */
 	while (getppid() == worker && client > 0 && kill(client, 0) == 0 &&
 		   (is_close ||
