@@ -44,6 +44,7 @@ OBJS = \
 	src/key/icu_keys.o \
 	src/key/locale_tables.o \
 	src/key/locale_weights.o \
+	src/key/nested_bytes.o \
 	src/key/string_pivot.o \
 	src/key/find_encoding.o \
 	src/key/distrust.o \

@@ -109,8 +109,33 @@ kind_of_comparison(Oid function)
 			return GS_ENCODE_BPCHAR;
 		case F_BTNAMECMP:
 			return GS_ENCODE_NAME;
+		case F_BTARRAYCMP:
+		case F_BTRECORDCMP:
+		case F_RANGE_CMP:
+		case F_MULTIRANGE_CMP:
+		case F_JSONB_CMP:
+			return GS_ENCODE_NESTED;
 		default:
 			return GS_ENCODE_NONE;
+	}
+}
+
+/* Of such a function that compares nested values: what they are. */
+static GsNestedKind
+nested_kind(Oid function)
+{
+	switch (function)
+	{
+		case F_BTARRAYCMP:
+			return GS_NESTED_ARRAY;
+		case F_BTRECORDCMP:
+			return GS_NESTED_RECORD;
+		case F_RANGE_CMP:
+			return GS_NESTED_RANGE;
+		case F_MULTIRANGE_CMP:
+			return GS_NESTED_MULTIRANGE;
+		default:
+			return GS_NESTED_DOCUMENT;
 	}
 }
 
@@ -333,6 +358,7 @@ static const uint8 encoding_bits[] = {
 	[GS_ENCODE_CITEXT] = 64,
 	[GS_ENCODE_LOCALE] = 64,
 	[GS_ENCODE_ICU] = 64,
+	[GS_ENCODE_NESTED] = 64,
 	[GS_ENCODE_BYTEA] = 64,
 	[GS_ENCODE_INET] = 64,
 	[GS_ENCODE_NUMERIC] = 64,
@@ -346,7 +372,7 @@ make_encoding(GsEncodingKind kind)
 {
 	GsKeyEncoding encoding = {.kind = kind,.bits = encoding_bits[kind]};
 
-	if (kind == GS_ENCODE_ENUM || kind == GS_ENCODE_LOCALE || kind == GS_ENCODE_ICU)
+	if (kind == GS_ENCODE_ENUM || gpusort_key_encoding_leaves_open(&encoding))
 		encoding.state = palloc0(sizeof(struct GsEncodingState));
 	if (kind == GS_ENCODE_ENUM)
 		encoding.state->numbers = gpusort_enum_numbers_create();
@@ -448,6 +474,15 @@ encoding_of_sort_support(Oid operator, Oid type, Oid collation)
 	return encoding;
 }
 
+/* Find the encoding of a part of a nested value: a GsFindPartEncoding. */
+static GsKeyEncoding
+find_part_encoding(Oid operator, Oid collation)
+{
+	bool		descending;
+
+	return gpusort_key_encoding_find(operator, collation, &descending);
+}
+
 GsKeyEncoding
 gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
 {
@@ -467,6 +502,10 @@ gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
 		encoding = encoding_of_collation(encoding.kind, collation);
 	else
 		encoding = make_encoding(encoding.kind);
+	if (encoding.kind == GS_ENCODE_NESTED)
+		encoding.state->nested = gpusort_nested_create(nested_kind(function), collation,
+													   find_part_encoding,
+													   gpusort_key_encoding_write);
 	if (encoding.kind != GS_ENCODE_NONE)
 		return encoding;
 	if (!OidIsValid(get_opfamily_proc(family, type, type, BTSORTSUPPORT_PROC)))

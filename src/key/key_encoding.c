@@ -167,17 +167,49 @@ bytes_until_zero(GsEncodingKind kind, Datum value, Size start, Size count)
 	return gpusort_bytes_skip(bytes, start);
 }
 
-GsBytes
-gpusort_key_encoding_bytes(const GsKeyEncoding *encoding, Datum value, Size start,
-						   Size count)
+/* Get the bytes of a nested value, likewise, and whether they leave the order open. */
+static GsBytes
+nested_bytes(struct GsEncodingState *state, const GsNestedReference * reference, Datum value,
+			 Size start, Size count, bool *open)
 {
+	GsByteBuffer buffer = {
+		.data = state->buffer,
+		.room = sizeof(state->buffer),
+		.wanted = start + Min(count, MaxAllocHugeSize / 2) + 1
+	};
+	GsBytes		bytes;
+
+	*open = gpusort_nested_write(state->nested, reference, value, &buffer);
+	gpusort_work_add(buffer.length);
+	bytes = (GsBytes)
+	{
+		.data = buffer.data,.length = Min(buffer.length, buffer.wanted),.copy = buffer.copy
+	};
+	return gpusort_bytes_skip(bytes, start);
+}
+
+GsBytes
+gpusort_key_encoding_bytes(const GsKeyEncoding *encoding, const GsNestedReference * reference,
+						   Datum value, Size start, Size count)
+{
+	bool		open;
+
 	if (encoding->kind == GS_ENCODE_LOCALE)
 		return weight_bytes(encoding->state, value, start, count);
 	if (encoding->kind == GS_ENCODE_ICU)
 		return icu_bytes(encoding->state, value, start, count);
+	if (encoding->kind == GS_ENCODE_NESTED)
+		return nested_bytes(encoding->state, reference, value, start, count, &open);
 	if (encoding->ends_at_zero)
 		return bytes_until_zero(encoding->kind, value, start, count);
 	return string_bytes(encoding->kind, value, start, count);
+}
+
+GsNestedReference *
+gpusort_key_encoding_reference(const GsKeyEncoding *encoding, Datum value)
+{
+	return encoding->kind == GS_ENCODE_NESTED ?
+		gpusort_nested_reference_create(encoding->state->nested, value) : NULL;
 }
 
 int
@@ -276,7 +308,8 @@ string_words(const GsKeyEncoding *encoding, Datum value, uint32 index, uint64 *w
 {
 	Size		word_bytes = gpusort_key_encoding_word_bytes(encoding);
 	uint32		skipped = gpusort_key_encoding_is_text(encoding) ? index : 0;
-	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, value, (index - skipped) * word_bytes,
+	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, NULL, value,
+												   (index - skipped) * word_bytes,
 												   (skipped + count) * word_bytes);
 	GsTextBytes rest = {.next = bytes.data,.length = bytes.length};
 
@@ -385,6 +418,7 @@ gpusort_key_encoding_long_word(const GsKeyEncoding *encoding, Datum value,
 		case GS_ENCODE_NAME:
 		case GS_ENCODE_CITEXT:
 		case GS_ENCODE_ICU:
+		case GS_ENCODE_NESTED:
 		case GS_ENCODE_BYTEA:
 			return string_word(encoding, value, index);
 		case GS_ENCODE_LOCALE:
@@ -419,7 +453,7 @@ text_ends(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
 	if (encoding->kind == GS_ENCODE_TEXT && !encoding->ends_at_zero &&
 		toast_raw_datum_size(value) - VARHDRSZ >= most)
 		return false;
-	bytes = gpusort_key_encoding_bytes(encoding, value, 0, most);
+	bytes = gpusort_key_encoding_bytes(encoding, NULL, value, 0, most);
 	ends = bytes.length < most &&
 		gpusort_codec_text_prefix(bytes.data, bytes.length, most - 1) == bytes.length;
 	gpusort_bytes_free(&bytes);
@@ -434,10 +468,25 @@ static bool
 bytes_end(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
 {
 	Size		most = (Size) nwords * 8;
-	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, value, 0, most);
+	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, NULL, value, 0, most);
 
 	gpusort_bytes_free(&bytes);
 	return bytes.length < most;
+}
+
+/*
+ * Likewise of a nested value.  If its bytes end in the words and leave the order open, more of them
+ * follow that are relative to a reference.
+ */
+static GsEncodingRest
+rest_of_nested(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
+{
+	Size		most = nwords * gpusort_key_encoding_word_bytes(encoding);
+	bool		open;
+	GsBytes		bytes = nested_bytes(encoding->state, NULL, value, 0, most, &open);
+
+	gpusort_bytes_free(&bytes);
+	return open || bytes.length > most ? GS_REST_WORDS : GS_REST_NONE;
 }
 
 GsEncodingRest
@@ -464,6 +513,8 @@ gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 		case GS_ENCODE_BYTEA:
 			ended = toast_raw_datum_size(value) - VARHDRSZ <= (Size) nwords * 7;
 			break;
+		case GS_ENCODE_NESTED:
+			return rest_of_nested(encoding, value, nwords);
 		case GS_ENCODE_INET:
 			ended = network_bytes(value, network) <= (Size) nwords * 8;
 			break;
@@ -487,10 +538,97 @@ gpusort_key_encoding_bytes_in_words(const GsKeyEncoding *encoding, Datum value,
 	Size		most = nwords * gpusort_key_encoding_word_bytes(encoding);
 	GsBytes		bytes;
 
-	if (!gpusort_key_encoding_is_text(encoding))
+	if (!gpusort_key_encoding_is_text(encoding) && encoding->kind != GS_ENCODE_NESTED)
 		return most;
-	bytes = gpusort_key_encoding_bytes(encoding, value, 0, most);
-	most = gpusort_codec_text_prefix(bytes.data, Min(bytes.length, most), most);
+	bytes = gpusort_key_encoding_bytes(encoding, NULL, value, 0, most);
+	most = Min(bytes.length, most);
+	if (gpusort_key_encoding_is_text(encoding))
+		most = gpusort_codec_text_prefix(bytes.data, most, nwords * sizeof(uint64));
 	gpusort_bytes_free(&bytes);
 	return most;
+}
+
+/* ----------------------------------------------------------------
+ *		parts of nested values
+ * ----------------------------------------------------------------
+ */
+
+/* Write the bytes of a word, of which the lowest 'bits' count. */
+static void
+write_word(GsByteBuffer * buffer, uint64 word, unsigned bits)
+{
+	unsigned char bytes[sizeof(uint64)];
+	unsigned	count = (bits + 7) / 8;
+
+	for (unsigned i = 0; i < count; i++)
+		bytes[i] = word >> (8 * (count - 1 - i));
+	gpusort_byte_buffer_add(buffer, bytes, count);
+}
+
+static GsEncodingRest
+write_exact(const GsKeyEncoding *encoding, Datum value, GsByteBuffer * buffer)
+{
+	unsigned	bits = encoding->bits;
+
+	for (uint32 index = 0; bits > 0; index++)
+	{
+		unsigned	width = Min(bits, WORD_BITS);
+
+		write_word(buffer, gpusort_key_encoding_word(encoding, value, index), width);
+		bits -= width;
+	}
+	return GS_REST_NONE;
+}
+
+/*
+ * Write a string and a zero byte.  As in the words of texts, two bytes stand for a byte 0, and for
+ * a byte 1.  If it has more bytes than are wanted, the rest of them is left out.
+ */
+static GsEncodingRest
+write_string(const GsKeyEncoding *encoding, Datum value, GsByteBuffer * buffer)
+{
+	Size		most = buffer->wanted - buffer->length;
+	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, NULL, value, 0, most);
+	Size		valid = Min(bytes.length, most);
+	Size		done = 0;
+
+	for (Size i = 0; i < valid; i++)
+		if (unlikely(bytes.data[i] <= 1))
+		{
+			unsigned char pair[2] = {1, bytes.data[i] + 1};
+
+			gpusort_byte_buffer_add(buffer, bytes.data + done, i - done);
+			gpusort_byte_buffer_add(buffer, pair, 2);
+			done = i + 1;
+		}
+	gpusort_byte_buffer_add(buffer, bytes.data + done, valid - done);
+	if (valid == bytes.length)
+		gpusort_byte_buffer_add(buffer, "", 1);
+	gpusort_bytes_free(&bytes);
+	return gpusort_key_encoding_leaves_open(encoding) ? GS_REST_COMPARE : GS_REST_NONE;
+}
+
+static GsEncodingRest
+write_words(const GsKeyEncoding *encoding, Datum value, GsByteBuffer * buffer)
+{
+	GsEncodingRest rest = GS_REST_WORDS;
+
+	for (uint32 index = 0; rest == GS_REST_WORDS && buffer->length < buffer->wanted; index++)
+	{
+		write_word(buffer, gpusort_key_encoding_word(encoding, value, index), WORD_BITS);
+		rest = gpusort_key_encoding_rest(encoding, value, index + 1);
+	}
+	return rest == GS_REST_COMPARE ? GS_REST_COMPARE : GS_REST_NONE;
+}
+
+GsEncodingRest
+gpusort_key_encoding_write(const GsKeyEncoding *encoding, Datum value, GsByteBuffer * buffer)
+{
+	if (gpusort_key_encoding_is_exact(encoding))
+		return write_exact(encoding, value, buffer);
+	if (gpusort_key_encoding_is_string(encoding))
+		return write_string(encoding, value, buffer);
+	if (encoding->bits > 0)
+		return write_words(encoding, value, buffer);
+	return GS_REST_COMPARE;
 }

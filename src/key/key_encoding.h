@@ -29,6 +29,9 @@
 #include "key/encoding_kind.h"
 #include "key/string_bytes.h"
 
+/* A value to which the bytes of others are relative: see nested_bytes.c. */
+typedef struct GsNestedReference GsNestedReference;
+
 /* Does a collation compare strings byte by byte? */
 extern bool gpusort_key_encoding_compares_bytes(Oid collation);
 
@@ -67,7 +70,14 @@ gpusort_key_encoding_is_string(const GsKeyEncoding *encoding)
 static inline bool
 gpusort_key_encoding_leaves_open(const GsKeyEncoding *encoding)
 {
-	return encoding->kind == GS_ENCODE_LOCALE || encoding->kind == GS_ENCODE_ICU;
+	return encoding->kind >= GS_ENCODE_LOCALE && encoding->kind <= GS_ENCODE_NESTED;
+}
+
+/* Can they have zero bytes, so that the words have the number of theirs? */
+static inline bool
+gpusort_key_encoding_is_binary(const GsKeyEncoding *encoding)
+{
+	return encoding->kind == GS_ENCODE_NESTED || encoding->kind == GS_ENCODE_BYTEA;
 }
 
 /*
@@ -83,12 +93,23 @@ gpusort_key_encoding_is_text(const GsKeyEncoding *encoding)
 /*
  * If values are strings: get these bytes from offset 'start' on.  Of a value that is not
  * simply stored with its own bytes, only the first 'count' of them are valid.  'length'
- * counts all of them; of weights, it may also be 'count' or 'count' + 1 if there are more.
- * A copy is in the current memory context; weights without one are valid until the
- * next call.  Checks for interrupts within long strings.
+ * counts all of them; of weights and nested values, it may also be 'count' or 'count' + 1 if
+ * there are more.  A copy is in the current memory context; such bytes without one are valid
+ * until the next call.  Checks for interrupts within long strings.
+ *
+ * The bytes of nested values are relative to the reference, unless that is NULL.
  */
 extern GsBytes gpusort_key_encoding_bytes(const GsKeyEncoding *encoding,
+										  const GsNestedReference * reference,
 										  Datum value, Size start, Size count);
+
+/* Make a value the reference for others, or return NULL if the encoding needs none. */
+extern GsNestedReference * gpusort_key_encoding_reference(const GsKeyEncoding *encoding,
+														  Datum value);
+
+/* Write the bytes of a part of a nested value: a GsWritePart of type_words.h. */
+extern GsEncodingRest gpusort_key_encoding_write(const GsKeyEncoding *encoding, Datum value,
+												 GsByteBuffer * buffer);
 
 /* Are values ordered by the weights of a locale, as far as these differ? */
 static inline bool
@@ -127,7 +148,7 @@ extern Size gpusort_key_encoding_set_memory(const GsKeyEncoding *encoding, Size 
 static inline Size
 gpusort_key_encoding_word_bytes(const GsKeyEncoding *encoding)
 {
-	return encoding->kind == GS_ENCODE_BYTEA ? 7 : 8;
+	return gpusort_key_encoding_is_binary(encoding) ? 7 : 8;
 }
 
 /* Read the next word of a string from its bytes. */
@@ -139,7 +160,7 @@ gpusort_key_encoding_next_word(const GsKeyEncoding *encoding, GsTextBytes *bytes
 
 	if (gpusort_key_encoding_is_text(encoding))
 		return gpusort_codec_text(bytes, 8);
-	word = encoding->kind == GS_ENCODE_BYTEA ?
+	word = gpusort_key_encoding_is_binary(encoding) ?
 		gpusort_codec_binary(bytes->next, bytes->length) :
 		gpusort_codec_string(bytes->next, bytes->length);
 	bytes->next += count;

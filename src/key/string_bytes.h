@@ -88,6 +88,49 @@ gpusort_bytes_free(const GsBytes *bytes)
 		pfree(bytes->copy);
 }
 
+/*
+ * Bytes that are written one after the other, at first to memory of the caller, if it gives
+ * any, and then to a copy in the current memory context.  The writer may end when it has
+ * written as many as are wanted.
+ */
+typedef struct GsByteBuffer
+{
+	unsigned char *data;
+	Size		length;
+	Size		room;
+	Size		wanted;
+	void	   *copy;
+}			GsByteBuffer;
+
+static inline void
+gpusort_byte_buffer_add(GsByteBuffer * buffer, const void *bytes, Size count)
+{
+	if (unlikely(buffer->length + count > buffer->room))
+	{
+		unsigned char *old = buffer->data;
+
+		buffer->room = 2 * (buffer->length + count) + 64;
+		if (buffer->copy != NULL)
+			buffer->copy = repalloc_huge(buffer->copy, buffer->room);
+		else
+		{
+			buffer->copy = MemoryContextAllocHuge(CurrentMemoryContext, buffer->room);
+			if (buffer->length > 0)
+				memcpy(buffer->copy, old, buffer->length);
+		}
+		buffer->data = buffer->copy;
+	}
+	memcpy(buffer->data + buffer->length, bytes, count);
+	buffer->length += count;
+}
+
+static inline void
+gpusort_byte_buffer_free(GsByteBuffer * buffer)
+{
+	if (buffer->copy != NULL)
+		pfree(buffer->copy);
+}
+
 /* Returns how many of the first 'count' bytes are the same. */
 static inline Size
 gpusort_common_bytes(const unsigned char *a, const unsigned char *b, Size count)

@@ -34,6 +34,7 @@
 #include "port/pg_bitutils.h"
 
 #include "key/string_pivot.h"
+#include "key/type_words.h"
 #include "work.h"
 
 #define WORD_BITS		64
@@ -75,7 +76,7 @@ static inline GsPivotLayout
 lay_out(const GsPivotFrame *frame)
 {
 	GsPivotLayout layout = {
-		.binary = frame->encoding->kind == GS_ENCODE_BYTEA,
+		.binary = gpusort_key_encoding_is_binary(frame->encoding),
 		.text = gpusort_key_encoding_is_text(frame->encoding)
 	};
 	unsigned	position_bits = 0;
@@ -92,8 +93,9 @@ void
 gpusort_pivot_init(GsPivot *pivot, const GsPivotFrame *frame, Datum value)
 {
 	pivot->frame = *frame;
-	pivot->bytes = gpusort_key_encoding_bytes(frame->encoding, value, frame->start,
-											  MaxAllocSize);
+	pivot->reference = gpusort_key_encoding_reference(frame->encoding, value);
+	pivot->bytes = gpusort_key_encoding_bytes(frame->encoding, pivot->reference, value,
+											  frame->start, MaxAllocSize);
 	if (pivot->bytes.copy == NULL && gpusort_key_encoding_leaves_open(frame->encoding))
 	{
 		pivot->bytes.copy = palloc(pivot->bytes.length + 1);
@@ -109,6 +111,9 @@ gpusort_pivot_drop(GsPivot *pivot)
 {
 	gpusort_bytes_free(&pivot->bytes);
 	pivot->bytes.copy = NULL;
+	if (pivot->reference != NULL)
+		gpusort_nested_reference_free(pivot->reference);
+	pivot->reference = NULL;
 }
 
 /* The same for strings that may be long, with checks for interrupts. */
@@ -155,7 +160,7 @@ relate(GsPivot *pivot, Datum value, GsBytes *bytes)
 
 	for (;;)
 	{
-		*bytes = gpusort_key_encoding_bytes(pivot->frame.encoding, value,
+		*bytes = gpusort_key_encoding_bytes(pivot->frame.encoding, pivot->reference, value,
 											pivot->frame.start, pivot->window);
 		there = bytes->length;
 		if (unlikely(bytes->copy != NULL) &&

@@ -29,6 +29,7 @@ typedef struct GsPivotFrame
 typedef struct GsPivot
 {
 	GsPivotFrame frame;
+	GsNestedReference *reference;	/* of nested values, or NULL */
 	GsBytes		bytes;			/* from the frame's start */
 	Size		window;			/* bytes to read of a toasted value */
 } GsPivot;

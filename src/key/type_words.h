@@ -10,7 +10,7 @@
 
 #include "utils/sortsupport.h"
 
-#include "key/encoding_kind.h"
+#include "key/key_encoding.h"
 #include "key/locale_weights.h"
 #include "key/string_bytes.h"
 
@@ -93,6 +93,48 @@ extern Size gpusort_icu_key(GsIcuCollator *collator, GsIcuRecent *recent,
  */
 extern bool gpusort_icu_agreement_check(Oid collation, const GsKeyEncoding *encoding);
 
+/* ---- Values that consist of other values: nested_bytes.c ---- */
+
+typedef enum GsNestedKind
+{
+	GS_NESTED_ARRAY,
+	GS_NESTED_RECORD,
+	GS_NESTED_RANGE,
+	GS_NESTED_MULTIRANGE,
+	GS_NESTED_DOCUMENT			/* jsonb */
+}			GsNestedKind;
+
+typedef struct GsNested GsNested;
+
+/* Returns the encoding of the values that a sort operator orders, ascending. */
+typedef GsKeyEncoding (*GsFindPartEncoding) (Oid operator, Oid collation);
+
+/*
+ * Writes bytes that have the order of the values of an encoding, as far as they differ, and are
+ * never the beginning of another value's bytes.  Returns GS_REST_COMPARE if equal bytes leave the
+ * order open, or else GS_REST_NONE.
+ */
+typedef GsEncodingRest (*GsWritePart) (const GsKeyEncoding *encoding, Datum value,
+									   GsByteBuffer * buffer);
+
+/*
+ * Create the encoding of values, in the current memory context.  'collation' is that of the
+ * elements of arrays.
+ */
+extern GsNested * gpusort_nested_create(GsNestedKind kind, Oid collation,
+										GsFindPartEncoding find, GsWritePart write);
+
+/*
+ * Write the bytes of a value, relative to the reference unless that is NULL.  Returns whether
+ * equal bytes leave open which value is less.  Looks up types in the system catalogs.
+ */
+extern bool gpusort_nested_write(GsNested * nested, const GsNestedReference * reference,
+								 Datum value, GsByteBuffer * buffer);
+
+/* Make a value a reference, in the current memory context. */
+extern GsNestedReference * gpusort_nested_reference_create(GsNested * nested, Datum value);
+extern void gpusort_nested_reference_free(GsNestedReference * reference);
+
 /* ---- What find_encoding.c adds to encodings of some kinds ---- */
 
 /* Room for the weights of most strings. */
@@ -108,7 +150,8 @@ struct GsEncodingState
 	GsIcuRecent *recent;		/* GS_ENCODE_ICU */
 	GsEncodingKind string;		/* of the values' own bytes */
 	GsWeightMemo memo;			/* GS_ENCODE_LOCALE */
-	unsigned char buffer[GPUSORT_WEIGHTS_BUFFER_BYTES]; /* GS_ENCODE_ICU */
+	GsNested   *nested;			/* GS_ENCODE_NESTED */
+	unsigned char buffer[GPUSORT_WEIGHTS_BUFFER_BYTES]; /* the last two */
 };
 
 #endif							/* GPUSORT_TYPE_WORDS_H */

@@ -87,6 +87,55 @@ my %key_types = (
 	'varbit' => sub { "substring(($_[0])::bit(64)::varbit, 1, abs($_[0] % 70)::int)" },
 );
 
+# Types that consist of others.  Their parts have few values, so that many have the first ones in common.
+my @part_types = ('bool', 'int4', 'int8', 'float8 of zeros', 'timestamp', 'interval', 'uuid', 'enum', 'text of C', 'text of ICU',
+	'text of a locale', 'text of C with zero bytes', 'character', 'citext of a locale', 'name', 'bytea', 'numeric',
+	'numeric of all sizes', 'numeric of some scales', 'inet', 'varbit');
+
+# random_part NUMBER, PLACE: an expression for the part of a value with this number.
+sub random_part
+{
+	my ($number, $place, @types) = @_;
+	my $type = one_of(@types ? @types : @part_types);
+	my $part = $key_types{$type}->("(hashint8extended($number, $place) % " . one_of(2, 3, 3, 10, 1000) . ')');
+
+	return chance(0.7) ? $part : "(CASE WHEN abs(hashint8extended($number, 9$place) % 4) > 0 THEN $part END)";
+}
+
+sub random_array
+{
+	my ($number, @types) = @_;
+	my @type = (one_of(@types ? @types : @part_types));
+	my $array = 'ARRAY[' . join(', ', map { random_part($number, $_, @type) } 1 .. 4) . ']';
+
+	return chance(0.8) ? "(($array)[1:abs($number % 5)::int])" :
+		"(CASE abs($number % 4) WHEN 0 THEN ($array)[1:2] WHEN 1 THEN ARRAY[($array)[1:2], ($array)[2:3]] WHEN 2 THEN array_fill(($array)[1], '{2}', '{0}') ELSE $array END)";
+}
+
+my @one_collation = grep { $_ !~ /locale/ } @part_types;
+$key_types{'array'} = sub { random_array($_[0], @one_collation) };
+$key_types{'array of a locale'} = sub {
+	my $collation = random_locale();
+
+	return '(ARRAY[' . join(', ', map { "locale_text(hashint8extended($_[0], $_) % 5)" } 1 .. 3) . "] COLLATE $collation)";
+};
+$key_types{'row'} = sub { my $n = $_[0]; 'ROW(' . join(', ', map { random_part($n, $_) } 1 .. number(1, 4)) . ", $n % 5)" };
+$key_types{'record'} = sub { "ROW($_[0] % 4, zero_text($_[0] % 5), CASE WHEN $_[0] % 3 > 0 THEN ARRAY[$_[0] % 7, NULL]::numeric[] END, locale_text($_[0] % 9), ROW($_[0] % 2, 'b'))::a_record" };
+$key_types{'range'} = sub {
+	my ($lower, $upper) = map { "abs(hashint8extended($_[0], $_) % 9) " } 1, 2;
+	my $type = one_of('numrange', 'int8range');
+	my $bounds = "one_of('{[],(),[),(]}'::text[], $_[0])";
+
+	return "(CASE abs($_[0] % 6) WHEN 0 THEN 'empty' WHEN 1 THEN $type(NULL, $upper, $bounds) WHEN 2 THEN $type($lower, NULL, $bounds) ELSE $type($lower, 8 + $upper, $bounds) END)";
+};
+$key_types{'range of texts'} = sub {
+	my @bounds = map { "one_of('{a,B,b,é,zz}'::text[], hashint8extended($_[0], $_))" } 1, 2;
+
+	return "(CASE WHEN $bounds[0] COLLATE \"en-x-icu\" <= $bounds[1] COLLATE \"en-x-icu\" THEN a_range($bounds[0], $bounds[1], one_of('{[],(),[),(]}'::text[], $_[0])) ELSE a_range(NULL, $bounds[1]) END)";
+};
+$key_types{'multirange'} = sub { "(SELECT range_agg(int8range(abs($_[0] % 4), abs(h % 20) + abs($_[0] % 4)) ORDER BY h) FROM hashint8extended($_[0], 1) h, generate_series(1, 1 + abs($_[0] % 3)))" };
+$key_types{'document'} = sub { "a_document($_[0], 3)" };
+
 # Extreme values of these types, and others at which an encoding changes: the SQL type,
 # the elements of an array, and an expression that is appended to the array.
 my $texts = '"",a,b,B,~,"a ",é,ÿ,𝄞,aaaaaaa,aaaaaaaa,aaaaaaab,aaaaaaaaa,aaaaaaaab';
@@ -163,7 +212,7 @@ my @payload_types = (
 # Types whose equal values may look different.
 my %alike = map { $_ => 1 } 'float4', 'float8', 'float8 ', 'numeric',
   'numeric of all sizes', 'numeric of some scales', 'float8 of zeros', 'interval', 'character', 'character of a locale',
-  'citext of C', 'citext of a locale';
+  'citext of C', 'citext of a locale', 'array', 'array of a locale', 'row', 'record', 'range', 'range of texts', 'multirange', 'document';
 
 # Returns one of the collations of test/random/types.sql.
 sub random_locale { return chance(0.6) ? 'locale_' . number(1, 24) : 'icu_' . number(1, 16); }
@@ -264,7 +313,8 @@ sub random_value
 sub random_key
 {
 	my ($name) = @_;
-	my $type = one_of(sort keys %key_types);
+	# A column has no type record.
+	my $type = one_of(grep { $_ ne 'row' } sort keys %key_types);
 
 	return { name => $name, type => $type, exact => !$alike{$type}, value => random_value($type) };
 }

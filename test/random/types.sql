@@ -62,6 +62,27 @@ BEGIN
 	END LOOP;
 END $$;
 
+-- Types that consist of others, and documents: of few values, nested up to some levels.
+CREATE TYPE a_record AS (h int8, t text COLLATE "C", n numeric[], l text COLLATE locale_1, p a_pair);
+CREATE TYPE a_range AS RANGE (subtype = text, collation = "en-x-icu");
+CREATE FUNCTION a_document(n int8, levels int4) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+	part int8 := hashint8extended(n, levels);
+BEGIN
+	RETURN CASE abs(part % CASE WHEN levels = 0 THEN 6 ELSE 12 END)
+		WHEN 0 THEN 'null'
+		WHEN 1 THEN to_jsonb(part % 3 = 0)
+		WHEN 2 THEN to_jsonb((part % 50)::numeric / (1 + abs(part % 4)))
+		WHEN 3 THEN to_jsonb(locale_text(part % 20))
+		WHEN 4 THEN '[]'
+		WHEN 5 THEN '{}'
+		WHEN 6 THEN jsonb_build_array(a_document(part % 30, levels - 1))
+		WHEN 7 THEN jsonb_build_array(part % 3, a_document(part % 20, levels - 1), NULL)
+		WHEN 8 THEN jsonb_build_object(one_of('{k,K,key}'::text[], part), a_document(part % 20, levels - 1))
+		ELSE jsonb_build_object('id', part % 3, 'Name', one_of('{ab,aB,a-b,é}'::text[], part), one_of('{x,X}'::text[], part / 7), a_document(part % 20, levels - 1), 'list', jsonb_build_array(part % 2, true))
+	END;
+END $$;
+
 -- Locales of ICU, and their collations icu_1 to icu_16.  Not fr-CA: there, ICU 72 says of some strings with
 -- several accents that a < b, b < c and c < a, so that they have no order.
 CREATE FUNCTION icu_locales() RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
