@@ -43,7 +43,8 @@ WHERE subject = 'database' AND name = current_database() AND detail ~ '^(C libra
 
 CREATE TABLE items AS
 	SELECT g AS id, hashint4(g) AS k, 'item ' || hashint4(g) AS t, ARRAY[g, g % 7] AS a,
-		   hashint4(g)::numeric AS n, to_jsonb(hashint4(g)) AS j, lpad(g::text, 9) AS o
+		   hashint4(g)::numeric AS n, to_jsonb(hashint4(g)) AS j, lpad(g::text, 9) AS o,
+		   to_tsvector('simple', g::text) AS v
 	FROM generate_series(1, 20000) g;
 CREATE INDEX by_id ON items (id);
 CREATE INDEX by_id_descending ON items (id DESC);
@@ -55,6 +56,7 @@ CREATE INDEX by_expression ON items ((k % 10), (t || o) COLLATE "C");
 CREATE INDEX by_n ON items (n);
 CREATE INDEX by_j ON items (j);
 CREATE INDEX by_a ON items (a);
+CREATE INDEX by_v ON items (v);
 CREATE INDEX of_a ON items USING gin (a);
 CREATE INDEX of_j ON items USING gin (j jsonb_path_ops);
 CREATE INDEX hashed ON items USING hash (k);
@@ -90,6 +92,7 @@ DROP ROLE regress_gpusort_advice;
 
 SELECT gpusort_key_encoding('<(int4,int4)'::regoperator, 0) AS int4, gpusort_key_encoding('>(text,text)'::regoperator, '"C"'::regcollation) AS text,
 	   gpusort_key_encoding('<(text,text)'::regoperator, 0) AS no_collation, gpusort_key_encoding('<(jsonb,jsonb)'::regoperator, 0) AS jsonb,
+	   gpusort_key_encoding('<(tsvector,tsvector)'::regoperator, 0) AS tsvector,
 	   gpusort_key_encoding('=(int4,int4)'::regoperator, 0) AS no_order, gpusort_key_encoding(1, 1) AS nothing, gpusort_key_encoding(NULL, 0) AS null;
 
 -- ---- Statements ----

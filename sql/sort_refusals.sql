@@ -6,7 +6,7 @@ LOAD 'pg_gpusort';
 \set VERBOSITY default
 SET max_parallel_workers_per_gather = 0;
 CREATE TABLE refused AS
-	SELECT g AS i, g::text AS t, g::numeric AS n, g::text::varchar AS v, ARRAY[g] AS a,
+	SELECT g AS i, g::text AS t, g::numeric AS n, g::text::varchar AS v, to_tsvector('simple', lpad(g::text, 4, '0')) AS a,
 		   make_interval(days => g) AS iv
 	FROM generate_series(1, 1000) g ORDER BY hashint4(g);
 ANALYZE refused;
@@ -35,7 +35,7 @@ RESET pg_gpusort.enable;
 -- types that have no encoding, unless they are behind others
 \set VERBOSITY terse
 SELECT keys, error_of('SELECT * FROM refused ORDER BY ' || keys)
-FROM unnest('{a,i,"a, i",row(i),"array_append(a, 1)","int4range(i, i + 1)",to_jsonb(i),"to_tsvector(''simple'', t)","i, a",n,i + 1}'::text[]) keys;
+FROM unnest('{a,i,"a, i",row(i),row(a),strip(a),array[a],"int4range(i, i + 1)",to_jsonb(i),"i, a",n,i + 1}'::text[]) keys;
 
 -- the estimated size is none: such a sort uses the disk
 \set VERBOSITY default

@@ -36,7 +36,7 @@ SET pg_gpusort.work_mem = '64kB';
 SELECT count(*) FROM (SELECT g FROM generate_series(1, 5000) g ORDER BY g DESC OFFSET 0) s;
 RESET pg_gpusort.work_mem;
 SELECT count(*) FROM (SELECT 1 / (g - 300) FROM generate_series(1, 1000) g ORDER BY 1 OFFSET 0) s;
-SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY to_jsonb(g) OFFSET 0) s;
+SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY to_tsvector(g::text) OFFSET 0) s;
 SELECT count(*) FROM (SELECT g FROM generate_series(1, 100) g ORDER BY g LIMIT 1) s;
 -- from a table, without a condition and with one
 CREATE TEMP TABLE numbers AS SELECT g FROM generate_series(1, 300) g;
