@@ -173,6 +173,7 @@ gpusort_key_plan_shape(const GsKeyPlan *plan)
 	int			first;
 	GsKeyShape	shape = {
 		.words = plan->stages[0].words,
+		.encoded = encoding->kind != GS_ENCODE_NONE,
 		.exact = gpusort_key_plan_is_exact(plan, &first),
 		.first_exact = gpusort_key_encoding_is_exact(encoding),
 		.has_weights = gpusort_key_encoding_has_weights(encoding)

@@ -34,6 +34,7 @@ typedef struct GsKeyPlan GsKeyPlan;
 typedef struct GsKeyShape
 {
 	unsigned	words;			/* per encoded key */
+	bool		encoded;		/* has the first sort key an encoding? */
 	bool		exact;			/* no ties to break */
 	bool		first_exact;	/* likewise, by the first sort key alone */
 	bool		collated;		/* does a sort key have a collation of ICU? */

@@ -167,6 +167,9 @@ gpusort_key_statistics_expect_ties(const GsSortKeys *keys, const GsTableColumn *
 	bool		exact = gpusort_key_plan_is_exact(plan, &open);
 
 	gpusort_key_plan_free(plan);
+	/* Without words, all rows tie. */
+	if (reason == GS_REASON_TYPE)
+		return true;
 	return reason == GS_REASON_NONE && !exact &&
 		expect_ties(keys, columns, open + 1, string_words, rows);
 }

@@ -255,7 +255,8 @@ gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial
 	GsSortMethod method;
 
 	if (gpusort_warm_memory_shared_limit() == 0 ||
-		!choose_method(gather, pathkeys, GPUSORT_NO_BOUND, &method))
+		!choose_method(gather, pathkeys, GPUSORT_NO_BOUND, &method) ||
+		!method.candidate.key.encoded)
 		return NULL;
 	method.gpu = false;
 	if (!choose_together(gather, 1 + partial->parallel_workers, &method))

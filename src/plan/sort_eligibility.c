@@ -21,6 +21,8 @@
 #include <math.h>
 
 #include "access/htup_details.h"
+#include "access/nbtree.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_statistic.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -57,6 +59,8 @@
 #define SORT_KEY_OF_ICU		40.0	/* more, if sort keys of ICU are made */
 #define COMPARISON_OF_ICU	25.0	/* for each doubling of the rows, if ICU
 									 * compares them */
+#define COMPARISON			1.0 /* the same if the type's function does, which
+								 * PostgreSQL takes for as fast as any */
 #define RETURN_ROW			2.5
 
 /* What else matters if the rows are in order or reversed. */
@@ -255,16 +259,39 @@ keys_of_path(List *pathkeys, Relids relids)
 	return keys;
 }
 
-/* Sets *shape if the keys have one.  Otherwise returns the reason. */
+/* Can workers call the comparison functions of all keys? */
+static bool
+compare_in_workers(const GsSortKeys *keys)
+{
+	for (int k = 0; k < keys->nkeys; k++)
+	{
+		Oid			family;
+		Oid			type;
+		GsOperatorOrder order;
+
+		if (!get_ordering_op_properties(keys->operators[k], &family, &type, &order) ||
+			func_parallel(get_opfamily_proc(family, type, type,
+											BTORDER_PROC)) != PROPARALLEL_SAFE)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Sets *shape if the keys have one.  Otherwise returns the reason.  If the first key has no
+ * encoding, one process would compare rows as PostgreSQL does, but several can do it together:
+ * 'gathered' says whether they will.
+ */
 static GsReason
-reason_of_keys(const GsSortKeys *keys, GsKeyShape *shape)
+reason_of_keys(const GsSortKeys *keys, bool gathered, GsKeyShape *shape)
 {
 	GsReason	reason;
 	GsKeyPlan  *plan = gpusort_key_plan_create(keys, 1, &reason);
 
 	*shape = gpusort_key_plan_shape(plan);
 	gpusort_key_plan_free(plan);
-	return reason;
+	return reason == GS_REASON_TYPE && gathered && compare_in_workers(keys) ?
+		GS_REASON_NONE : reason;
 }
 
 /* ----------------------------------------------------------------
@@ -321,6 +348,11 @@ gpusort_row_cost(const GsSortCandidate *candidate, bool gpu)
 	else
 		cost.keep += STORE_FIXED * candidate->fixed_columns +
 			STORE_VARIABLE * candidate->variable_columns;
+	if (!candidate->key.encoded)
+	{
+		cost.keep += COMPARISON * log2(Max(candidate->rows, 2));
+		return cost;
+	}
 	if (!gpu)
 		cost.keep += SORT_WORD * candidate->key.words;
 	if (!candidate->key.exact)
@@ -571,7 +603,7 @@ gpusort_sort_candidate_of_path(const Path *input, List *pathkeys, double bound,
 	if (reason_of_rows(input->rows, gpusort_settings_plan_rows(), bound) != GS_REASON_NONE)
 		return false;
 	keys = keys_of_path(pathkeys, input->parent->relids);
-	if (reason_of_keys(&keys, &shape) != GS_REASON_NONE)
+	if (reason_of_keys(&keys, IsA(input, GatherPath), &shape) != GS_REASON_NONE)
 		return false;
 	*candidate = describe_path(input, bound, &shape);
 	return true;
@@ -602,7 +634,7 @@ gains(const Sort *sort, double bound, const PlannedStmt *statement, const GsKeyS
 {
 	GsSortCandidate candidate;
 
-	if (gpusort_min_rows == 0 || shape->compared ||
+	if (gpusort_min_rows == 0 || shape->compared || !shape->encoded ||
 		!returns_rows_as_stored(sort->plan.lefttree))
 		return true;
 	candidate = describe_plan(sort, bound, statement, shape);
@@ -622,7 +654,7 @@ gpusort_eligibility_of_sort(const Sort *sort, double bound,
 	GsKeyShape	shape;
 
 	if (reason == GS_REASON_NONE)
-		reason = reason_of_keys(&keys, &shape);
+		reason = reason_of_keys(&keys, IsA(sort->plan.lefttree, Gather), &shape);
 	if (reason != GS_REASON_NONE)
 		return reason;
 	if (gpusort_min_rows < 0 &&
@@ -666,7 +698,7 @@ gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
 	GsKeyShape	shape;
 
 	if (reason == GS_REASON_NONE)
-		reason = reason_of_keys(&keys, &shape);
+		reason = reason_of_keys(&keys, false, &shape);
 	if (reason != GS_REASON_NONE || gpusort_min_rows == 0)
 		return reason;
 
