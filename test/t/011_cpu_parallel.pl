@@ -93,7 +93,11 @@ my %sorts = (
 	'a hash join' => 'SELECT a.k, b.t, a.id FROM big a JOIN halves b USING (id) ORDER BY b.k, a.k, a.id',
 	'rows longer than a block' => q{SELECT id, k, repeat(t, 1 + id % 2000) AS r FROM big WHERE id < 2000 ORDER BY k, id},
 	'whole rows' => 'SELECT h, id FROM halves h ORDER BY k, id',
-	'arrays' => 'SELECT ARRAY[k, id] AS a, id FROM halves ORDER BY k, id');
+	'arrays' => 'SELECT ARRAY[k, id] AS a, id FROM halves ORDER BY k, id',
+	'arrays as key' => 'SELECT ARRAY[k % 3, NULL, k, id] AS a, id FROM halves ORDER BY a',
+	'documents' => q{SELECT jsonb_build_object('k', k % 50, 't', t) AS j, id FROM halves ORDER BY j DESC, id},
+	'records' => 'SELECT id, t FROM halves ORDER BY ROW(k % 5, t), id',
+	'a type without an encoding' => q{SELECT to_tsvector('simple', t || ' ' || k) AS v, id FROM halves ORDER BY v, id});
 
 # Left to themselves, or with the leader, which mostly has all rows before workers
 # have started; in memory, and with so little of it that each process has runs.
@@ -116,6 +120,29 @@ foreach my $memory ('64MB', '1MB', '256kB', '64kB')
 }
 like(run_together("$in_memory; EXPLAIN (ANALYZE) SELECT * FROM big $together ORDER BY k, id"),
 	qr/$shared.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: [1-9]\d* /s, 'leader and workers: both have rows');
+like($session->run("$OURS; EXPLAIN (ANALYZE) SELECT to_tsvector('simple', t) AS v FROM halves ORDER BY v"),
+	qr/Sort Method: cpu radix, shared/, 'a type without an encoding: sorted together');
+unlike($session->run("SET max_parallel_workers_per_gather = 0; EXPLAIN SELECT to_tsvector('simple', t) AS v FROM halves ORDER BY v"),
+	qr/GpuSort/, 'a type without an encoding: left to PostgreSQL in one process');
+# A comparison function that workers must not call.
+foreach my $word ('RESTRICTED', 'SAFE')
+{
+	my ($name, $sign) = $word eq 'SAFE' ? ('safe', '') : ('limited', '<');
+
+	$node->safe_psql('postgres', qq{CREATE FUNCTION ${name}_cmp(tsvector, tsvector) RETURNS int4 LANGUAGE sql IMMUTABLE PARALLEL $word
+			AS 'SELECT tsvector_cmp(\$1, \$2)';
+		CREATE FUNCTION ${name}_lt(tsvector, tsvector) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT \$1 < \$2';
+		CREATE FUNCTION ${name}_gt(tsvector, tsvector) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT \$1 > \$2';
+		CREATE OPERATOR <<<<$sign (FUNCTION = ${name}_lt, LEFTARG = tsvector, RIGHTARG = tsvector);
+		CREATE OPERATOR >>>>$sign (FUNCTION = ${name}_gt, LEFTARG = tsvector, RIGHTARG = tsvector);
+		CREATE OPERATOR CLASS ${name}_ops FOR TYPE tsvector USING btree AS OPERATOR 1 <<<<$sign, OPERATOR 3 =, OPERATOR 5 >>>>$sign,
+			FUNCTION 1 ${name}_cmp(tsvector, tsvector)});
+}
+$session->run("RESET ALL; $parallel");
+as_stock('a comparison function in SQL', digest(q{SELECT to_tsvector('simple', t) AS v, id FROM halves WHERE id < 3000 ORDER BY v USING <<<<, id}));
+unlike($session->run("$OURS; EXPLAIN SELECT to_tsvector('simple', t) AS v FROM halves ORDER BY v USING <<<<<"),
+	qr/GpuSort/, 'a comparison function that workers must not call');
+$session->run("RESET ALL; $parallel");
 as_stock('64kB', digest($sorts{'variable rows'}), q{SET pg_gpusort.work_mem = '64kB'}, $OURS);
 as_stock('a query', $sorts{'variable rows'});
 
