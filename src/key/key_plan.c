@@ -185,6 +185,7 @@ gpusort_key_plan_shape(const GsKeyPlan *plan)
 
 		shape.collated |= kind == GS_ENCODE_ICU || kind == GS_ENCODE_ABBREVIATION;
 		shape.compared |= kind == GS_ENCODE_COMPARISONS;
+		shape.nested |= kind == GS_ENCODE_NESTED;
 	}
 	return shape;
 }

@@ -38,6 +38,7 @@ typedef struct GsKeyShape
 	bool		exact;			/* no ties to break */
 	bool		first_exact;	/* likewise, by the first sort key alone */
 	bool		collated;		/* does a sort key have a collation of ICU? */
+	bool		nested;			/* does one consist of other values? */
 	bool		compared;		/* has one no words, since ICU contradicts
 								 * itself? */
 	bool		has_weights;	/* has the first one weights of a locale? */

@@ -57,6 +57,7 @@
 #define SORT_WORD			2.0
 #define SORT_TIES			6.0 /* if the encoded keys are not exact */
 #define SORT_KEY_OF_ICU		40.0	/* more, if sort keys of ICU are made */
+#define SORT_NESTED			40.0	/* more, for values that consist of others */
 #define COMPARISON_OF_ICU	25.0	/* for each doubling of the rows, if ICU
 									 * compares them */
 #define COMPARISON			1.0 /* the same if the type's function does, which
@@ -88,6 +89,8 @@
 #define STOCK_STRING		4.5 /* if words cannot compare the first key */
 #define STOCK_STRING_REVERSED	30.0
 #define STOCK_LOCALE		14.0	/* if the C library compares it */
+#define STOCK_NESTED		25.0	/* if it consists of other values */
+#define STOCK_NESTED_REVERSED	300.0
 #define STOCK_RUNS			GPUSORT_SINCE_16(-1.8, -3.5)
 #define STOCK_RUNS_BYTE		GPUSORT_SINCE_16(0.03, 0.0)
 #define STOCK_RUNS_LEVEL	GPUSORT_SINCE_16(1.9, 3.0)	/* for each doubling of
@@ -102,11 +105,11 @@
 
 /*
  * A stock sort takes 10 ns for a comparison, or nine times as long if a library compares strings
- * by the rules of a language.  LONG_SORT comparisons take two milliseconds, and the first GpuSort
+ * by the rules of a language, or of values that consist of others.  LONG_SORT comparisons take two milliseconds, and the first GpuSort
  * of a session is faster from half of that on.
  */
 #define LONG_SORT			200000
-#define LANGUAGE_COMPARISON	9
+#define SLOW_COMPARISON		9
 
 /* A Sort of fewer rows takes no time, whatever its keys are. */
 #define FEWEST_LONG_ROWS	2000
@@ -359,6 +362,8 @@ gpusort_row_cost(const GsSortCandidate *candidate, bool gpu)
 		cost.keep += SORT_TIES;
 	if (candidate->key.collated)
 		cost.keep += SORT_KEY_OF_ICU;
+	if (candidate->key.nested)
+		cost.keep += SORT_NESTED;
 	if (candidate->key.compared)
 		cost.keep += COMPARISON_OF_ICU * log2(Max(candidate->rows, 2));
 	return cost;
@@ -417,6 +422,8 @@ cost_of_stock_sort(const GsSortCandidate *candidate, bool reversed)
 		cost += STOCK_STRING;
 	if (candidate->key.has_weights)
 		cost += STOCK_LOCALE;
+	if (candidate->key.nested)
+		cost += reversed ? STOCK_NESTED_REVERSED : STOCK_NESTED;
 	if (reversed)
 		cost += candidate->key.first_exact ? STOCK_REVERSED : STOCK_STRING_REVERSED;
 	return cost + cost_of_stock_runs(candidate, values);
@@ -618,8 +625,8 @@ is_long(double rows, double bound, const GsKeyShape *key)
 	double		kept = bound > 0 ? Min(rows, bound) : rows;
 	double		comparisons = rows * log2(Max(kept, 2));
 
-	if (key->has_weights || key->collated || key->compared)
-		comparisons *= LANGUAGE_COMPARISON;
+	if (key->has_weights || key->collated || key->nested || key->compared)
+		comparisons *= SLOW_COMPARISON;
 	return comparisons >= LONG_SORT;
 }
 
