@@ -85,10 +85,12 @@ typedef struct GsPartTypes
 	struct GsPartTypes *next;
 }			GsPartTypes;
 
-/* A part of a reference. */
+/* A part of a reference.  The first three say which order its bytes have. */
 typedef struct GsReferencePart
 {
 	Oid			type;
+	Oid			collation;
+	Oid			comparison;
 	Datum		value;
 	unsigned char *bytes;
 	Size		length;
@@ -312,7 +314,10 @@ write_count(GsNestedWriter * writer, int32 count)
 		write_int32(writer, count);
 }
 
-/* Keep a part of the reference, unless there are too many.  Its bytes are from 'start' on. */
+/*
+ * Keep a part of the reference, unless there are too many or the writer left out the end of its
+ * bytes.  They are from 'start' on.
+ */
 static void
 record_part(GsNestedWriter * writer, const GsPartType * type, Datum value, Size start)
 {
@@ -322,13 +327,16 @@ record_part(GsNestedWriter * writer, const GsPartType * type, Datum value, Size 
 	MemoryContext caller;
 
 	reference->size += length + datumGetSize(value, type->typbyval, type->typlen);
-	if (reference->count == MAX_REFERENCE_PARTS || reference->size > MAX_REFERENCE_BYTES)
+	if (reference->count == MAX_REFERENCE_PARTS || reference->size > MAX_REFERENCE_BYTES ||
+		writer->buffer->length >= writer->buffer->wanted)
 	{
 		writer->ended = writer->open = true;
 		return;
 	}
 	caller = MemoryContextSwitchTo(reference->context);
 	part->type = type->type;
+	part->collation = type->collation;
+	part->comparison = type->comparison.fn_oid;
 	part->value = datumCopy(value, type->typbyval, type->typlen);
 	part->bytes = memcpy(palloc(length + 1), writer->buffer->data + start, length);
 	part->length = length;
@@ -336,16 +344,21 @@ record_part(GsNestedWriter * writer, const GsPartType * type, Datum value, Size 
 	MemoryContextSwitchTo(caller);
 }
 
-/* Returns the part of the reference with the next number, if it has one of this type. */
+/*
+ * Returns the part of the reference with the next number, if it has one of this type and order.
+ * Two columns of a record can be texts of different collations.
+ */
 static inline const GsReferencePart *
 next_of_reference(const GsNestedWriter * writer, const GsPartType * type)
 {
 	const		GsNestedReference *reference = writer->reference;
+	const		GsReferencePart *part;
 
-	if (reference == NULL || writer->nopen >= reference->count ||
-		reference->parts[writer->nopen].type != type->type)
+	if (reference == NULL || writer->nopen >= reference->count)
 		return NULL;
-	return &reference->parts[writer->nopen];
+	part = &reference->parts[writer->nopen];
+	return part->type == type->type && part->collation == type->collation &&
+		part->comparison == type->comparison.fn_oid ? part : NULL;
 }
 
 /* End the bytes of a part that leaves the order open, which begin at 'start'. */
