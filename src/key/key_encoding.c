@@ -169,7 +169,7 @@ bytes_until_zero(GsEncodingKind kind, Datum value, Size start, Size count)
 
 /* Get the bytes of a nested value, likewise, and whether they leave the order open. */
 static GsBytes
-nested_bytes(struct GsEncodingState *state, const GsNestedReference * reference, Datum value,
+nested_bytes(struct GsEncodingState *state, const GsNestedReference *reference, Datum value,
 			 Size start, Size count, bool *open)
 {
 	GsByteBuffer buffer = {
@@ -189,7 +189,7 @@ nested_bytes(struct GsEncodingState *state, const GsNestedReference * reference,
 }
 
 GsBytes
-gpusort_key_encoding_bytes(const GsKeyEncoding *encoding, const GsNestedReference * reference,
+gpusort_key_encoding_bytes(const GsKeyEncoding *encoding, const GsNestedReference *reference,
 						   Datum value, Size start, Size count)
 {
 	bool		open;
@@ -555,7 +555,7 @@ gpusort_key_encoding_bytes_in_words(const GsKeyEncoding *encoding, Datum value,
 
 /* Write the bytes of a word, of which the lowest 'bits' count. */
 static void
-write_word(GsByteBuffer * buffer, uint64 word, unsigned bits)
+write_word(GsByteBuffer *buffer, uint64 word, unsigned bits)
 {
 	unsigned char bytes[sizeof(uint64)];
 	unsigned	count = (bits + 7) / 8;
@@ -566,7 +566,7 @@ write_word(GsByteBuffer * buffer, uint64 word, unsigned bits)
 }
 
 static GsEncodingRest
-write_exact(const GsKeyEncoding *encoding, Datum value, GsByteBuffer * buffer)
+write_exact(const GsKeyEncoding *encoding, Datum value, GsByteBuffer *buffer)
 {
 	unsigned	bits = encoding->bits;
 
@@ -585,7 +585,7 @@ write_exact(const GsKeyEncoding *encoding, Datum value, GsByteBuffer * buffer)
  * a byte 1.  If it has more bytes than are wanted, the rest of them is left out.
  */
 static GsEncodingRest
-write_string(const GsKeyEncoding *encoding, Datum value, GsByteBuffer * buffer)
+write_string(const GsKeyEncoding *encoding, Datum value, GsByteBuffer *buffer)
 {
 	Size		most = buffer->wanted - buffer->length;
 	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, NULL, value, 0, most);
@@ -609,7 +609,7 @@ write_string(const GsKeyEncoding *encoding, Datum value, GsByteBuffer * buffer)
 }
 
 static GsEncodingRest
-write_words(const GsKeyEncoding *encoding, Datum value, GsByteBuffer * buffer)
+write_words(const GsKeyEncoding *encoding, Datum value, GsByteBuffer *buffer)
 {
 	GsEncodingRest rest = GS_REST_WORDS;
 
@@ -622,7 +622,7 @@ write_words(const GsKeyEncoding *encoding, Datum value, GsByteBuffer * buffer)
 }
 
 GsEncodingRest
-gpusort_key_encoding_write(const GsKeyEncoding *encoding, Datum value, GsByteBuffer * buffer)
+gpusort_key_encoding_write(const GsKeyEncoding *encoding, Datum value, GsByteBuffer *buffer)
 {
 	if (gpusort_key_encoding_is_exact(encoding))
 		return write_exact(encoding, value, buffer);

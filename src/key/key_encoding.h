@@ -100,16 +100,16 @@ gpusort_key_encoding_is_text(const GsKeyEncoding *encoding)
  * The bytes of nested values are relative to the reference, unless that is NULL.
  */
 extern GsBytes gpusort_key_encoding_bytes(const GsKeyEncoding *encoding,
-										  const GsNestedReference * reference,
+										  const GsNestedReference *reference,
 										  Datum value, Size start, Size count);
 
 /* Make a value the reference for others, or return NULL if the encoding needs none. */
-extern GsNestedReference * gpusort_key_encoding_reference(const GsKeyEncoding *encoding,
-														  Datum value);
+extern GsNestedReference *gpusort_key_encoding_reference(const GsKeyEncoding *encoding,
+														 Datum value);
 
 /* Write the bytes of a part of a nested value: a GsWritePart of type_words.h. */
 extern GsEncodingRest gpusort_key_encoding_write(const GsKeyEncoding *encoding, Datum value,
-												 GsByteBuffer * buffer);
+												 GsByteBuffer *buffer);
 
 /* Are values ordered by the weights of a locale, as far as these differ? */
 static inline bool

@@ -72,7 +72,7 @@ typedef struct GsPartType
 	Oid			collation;
 	GsKeyEncoding encoding;
 	FmgrInfo	comparison;
-}			GsPartType;
+} GsPartType;
 
 /* The types of the parts of values of one type. */
 typedef struct GsPartTypes
@@ -83,7 +83,7 @@ typedef struct GsPartTypes
 	TypeCacheEntry *range;		/* of a range */
 	GsPartType *parts;			/* one, or one for each column */
 	struct GsPartTypes *next;
-}			GsPartTypes;
+} GsPartTypes;
 
 /* A part of a reference.  The first three say which order its bytes have. */
 typedef struct GsReferencePart
@@ -94,7 +94,7 @@ typedef struct GsReferencePart
 	Datum		value;
 	unsigned char *bytes;
 	Size		length;
-}			GsReferencePart;
+} GsReferencePart;
 
 struct GsNestedReference
 {
@@ -119,14 +119,14 @@ typedef struct GsNestedWriter
 {
 	GsByteBuffer *buffer;
 	GsWritePart write;
-	const		GsNestedReference *reference;	/* or NULL */
+	const GsNestedReference *reference; /* or NULL */
 	GsNestedReference *recorded;	/* that is being made, or NULL */
 	int			nopen;			/* parts so far that leave the order open */
 	bool		ended;			/* at such a part, or since nobody wants more */
 	bool		open;			/* at such a part */
-}			GsNestedWriter;
+} GsNestedWriter;
 
-static void write_nested(GsNestedWriter * writer, GsNested * nested, Datum value);
+static void write_nested(GsNestedWriter *writer, GsNested *nested, Datum value);
 
 GsNested *
 gpusort_nested_create(GsNestedKind kind, Oid collation, GsFindPartEncoding find,
@@ -152,7 +152,7 @@ gpusort_nested_create(GsNestedKind kind, Oid collation, GsFindPartEncoding find,
  * operator class, only it knows the order.
  */
 static void
-find_part_type(const GsNested * nested, GsPartType * part, Oid type, Oid collation,
+find_part_type(const GsNested *nested, GsPartType *part, Oid type, Oid collation,
 			   Oid comparison)
 {
 	TypeCacheEntry *entry = lookup_type_cache(type,
@@ -190,7 +190,7 @@ make_types(Oid type, int32 typmod, int count)
 }
 
 static GsPartTypes *
-types_of_array(GsNested * nested, Oid element)
+types_of_array(GsNested *nested, Oid element)
 {
 	GsPartTypes *types = make_types(element, -1, 1);
 
@@ -199,7 +199,7 @@ types_of_array(GsNested * nested, Oid element)
 }
 
 static GsPartTypes *
-types_of_record(GsNested * nested, Oid type, int32 typmod)
+types_of_record(GsNested *nested, Oid type, int32 typmod)
 {
 	TupleDesc	tupdesc = lookup_rowtype_tupdesc_copy(type, typmod);
 	GsPartTypes *types = make_types(type, typmod, tupdesc->natts);
@@ -218,7 +218,7 @@ types_of_record(GsNested * nested, Oid type, int32 typmod)
 
 /* Of a range or, with 'multirange', of the ranges of a multirange. */
 static GsPartTypes *
-types_of_range(GsNested * nested, Oid type, bool multirange)
+types_of_range(GsNested *nested, Oid type, bool multirange)
 {
 	GsPartTypes *types = make_types(type, -1, 1);
 
@@ -235,7 +235,7 @@ types_of_range(GsNested * nested, Oid type, bool multirange)
 
 /* Texts, and numbers. */
 static GsPartTypes *
-types_of_document(GsNested * nested)
+types_of_document(GsNested *nested)
 {
 	GsPartTypes *types = make_types(JSONBOID, -1, 2);
 
@@ -246,7 +246,7 @@ types_of_document(GsNested * nested)
 
 /* Look up the types of the parts of values of some type. */
 static GsPartTypes *
-look_up_types(GsNested * nested, Oid type, int32 typmod)
+look_up_types(GsNested *nested, Oid type, int32 typmod)
 {
 	switch (nested->kind)
 	{
@@ -266,7 +266,7 @@ look_up_types(GsNested * nested, Oid type, int32 typmod)
 
 /* Returns them, from before if a value had this type: mostly all values have the same one. */
 static const GsPartTypes *
-find_types(GsNested * nested, Oid type, int32 typmod)
+find_types(GsNested *nested, Oid type, int32 typmod)
 {
 	GsPartTypes *types = nested->types;
 	MemoryContext caller;
@@ -289,7 +289,7 @@ find_types(GsNested * nested, Oid type, int32 typmod)
  */
 
 static inline void
-write_byte(GsNestedWriter * writer, unsigned char byte)
+write_byte(GsNestedWriter *writer, unsigned char byte)
 {
 	gpusort_byte_buffer_add(writer->buffer, &byte, 1);
 	if (writer->buffer->length >= writer->buffer->wanted)
@@ -297,7 +297,7 @@ write_byte(GsNestedWriter * writer, unsigned char byte)
 }
 
 static void
-write_int32(GsNestedWriter * writer, int32 number)
+write_int32(GsNestedWriter *writer, int32 number)
 {
 	uint32		word = (uint32) gpusort_codec_int32(number);
 
@@ -307,7 +307,7 @@ write_int32(GsNestedWriter * writer, int32 number)
 
 /* Write how many there are of something. */
 static void
-write_count(GsNestedWriter * writer, int32 count)
+write_count(GsNestedWriter *writer, int32 count)
 {
 	write_byte(writer, Min(count, LARGE_NUMBER));
 	if (count >= LARGE_NUMBER)
@@ -319,7 +319,7 @@ write_count(GsNestedWriter * writer, int32 count)
  * bytes.  They are from 'start' on.
  */
 static void
-record_part(GsNestedWriter * writer, const GsPartType * type, Datum value, Size start)
+record_part(GsNestedWriter *writer, const GsPartType *type, Datum value, Size start)
 {
 	GsNestedReference *reference = writer->recorded;
 	Size		length = writer->buffer->length - start;
@@ -349,10 +349,10 @@ record_part(GsNestedWriter * writer, const GsPartType * type, Datum value, Size 
  * Two columns of a record can be texts of different collations.
  */
 static inline const GsReferencePart *
-next_of_reference(const GsNestedWriter * writer, const GsPartType * type)
+next_of_reference(const GsNestedWriter *writer, const GsPartType *type)
 {
-	const		GsNestedReference *reference = writer->reference;
-	const		GsReferencePart *part;
+	const GsNestedReference *reference = writer->reference;
+	const GsReferencePart *part;
 
 	if (reference == NULL || writer->nopen >= reference->count)
 		return NULL;
@@ -363,9 +363,9 @@ next_of_reference(const GsNestedWriter * writer, const GsPartType * type)
 
 /* End the bytes of a part that leaves the order open, which begin at 'start'. */
 static void
-end_open_part(GsNestedWriter * writer, const GsPartType * type, Datum value, Size start)
+end_open_part(GsNestedWriter *writer, const GsPartType *type, Datum value, Size start)
 {
-	const		GsReferencePart *other = next_of_reference(writer, type);
+	const GsReferencePart *other = next_of_reference(writer, type);
 	int			order;
 
 	writer->nopen++;
@@ -391,9 +391,9 @@ end_open_part(GsNestedWriter * writer, const GsPartType * type, Datum value, Siz
 
 /* If a part is the same as that of the reference, write its bytes.  Returns whether it is. */
 static bool
-write_same_part(GsNestedWriter * writer, const GsPartType * type, Datum value)
+write_same_part(GsNestedWriter *writer, const GsPartType *type, Datum value)
 {
-	const		GsReferencePart *other = next_of_reference(writer, type);
+	const GsReferencePart *other = next_of_reference(writer, type);
 
 	if (other == NULL || !datumIsEqual(value, other->value, type->typbyval, type->typlen))
 		return false;
@@ -404,7 +404,7 @@ write_same_part(GsNestedWriter * writer, const GsPartType * type, Datum value)
 }
 
 static void
-write_value(GsNestedWriter * writer, const GsPartType * type, Datum value)
+write_value(GsNestedWriter *writer, const GsPartType *type, Datum value)
 {
 	Size		start = writer->buffer->length;
 
@@ -431,10 +431,10 @@ write_value(GsNestedWriter * writer, const GsPartType * type, Datum value)
  * end tells, and the dimensions and their lower bounds.
  */
 static void
-write_array(GsNestedWriter * writer, GsNested * nested, Datum value)
+write_array(GsNestedWriter *writer, GsNested *nested, Datum value)
 {
 	ArrayType  *array = DatumGetArrayTypeP(value);
-	const		GsPartType *type = find_types(nested, ARR_ELEMTYPE(array), -1)->parts;
+	const GsPartType *type = find_types(nested, ARR_ELEMTYPE(array), -1)->parts;
 	int			count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 	const char *data = ARR_DATA_PTR(array);
 	const		bits8 *nulls = ARR_NULLBITMAP(array);
@@ -469,11 +469,11 @@ write_array(GsNestedWriter * writer, GsNested * nested, Datum value)
 
 /* Columns, as record_cmp() compares them. */
 static void
-write_record(GsNestedWriter * writer, GsNested * nested, Datum value)
+write_record(GsNestedWriter *writer, GsNested *nested, Datum value)
 {
 	HeapTupleHeader record = DatumGetHeapTupleHeader(value);
-	const		GsPartTypes *types = find_types(nested, HeapTupleHeaderGetTypeId(record),
-												HeapTupleHeaderGetTypMod(record));
+	const GsPartTypes *types = find_types(nested, HeapTupleHeaderGetTypeId(record),
+										  HeapTupleHeaderGetTypMod(record));
 	int			natts = types->tupdesc->natts;
 	Datum	   *values = palloc(natts * (sizeof(Datum) + sizeof(bool)));
 	bool	   *isnull = (bool *) (values + natts);
@@ -501,7 +501,7 @@ write_record(GsNestedWriter * writer, GsNested * nested, Datum value)
 
 /* A bound, as range_cmp_bounds() compares it with others on its side. */
 static void
-write_bound(GsNestedWriter * writer, const GsPartType * type, const RangeBound * bound)
+write_bound(GsNestedWriter *writer, const GsPartType *type, const RangeBound * bound)
 {
 	if (bound->infinite)
 	{
@@ -516,7 +516,7 @@ write_bound(GsNestedWriter * writer, const GsPartType * type, const RangeBound *
 }
 
 static void
-write_bounds(GsNestedWriter * writer, const GsPartType * type, const RangeBound * lower,
+write_bounds(GsNestedWriter *writer, const GsPartType *type, const RangeBound * lower,
 			 const RangeBound * upper)
 {
 	write_byte(writer, GS_VALUE);
@@ -528,10 +528,10 @@ write_bounds(GsNestedWriter * writer, const GsPartType * type, const RangeBound 
 
 /* As range_cmp() compares it: an empty one is less than others. */
 static void
-write_range(GsNestedWriter * writer, GsNested * nested, Datum value)
+write_range(GsNestedWriter *writer, GsNested *nested, Datum value)
 {
 	RangeType  *range = DatumGetRangeTypeP(value);
-	const		GsPartTypes *types = find_types(nested, RangeTypeGetOid(range), -1);
+	const GsPartTypes *types = find_types(nested, RangeTypeGetOid(range), -1);
 	RangeBound	lower;
 	RangeBound	upper;
 	bool		empty;
@@ -547,10 +547,10 @@ write_range(GsNestedWriter * writer, GsNested * nested, Datum value)
 
 /* Its ranges, of which none is empty; of two that begin alike, the one with fewer is less. */
 static void
-write_multirange(GsNestedWriter * writer, GsNested * nested, Datum value)
+write_multirange(GsNestedWriter *writer, GsNested *nested, Datum value)
 {
 	MultirangeType *multirange = DatumGetMultirangeTypeP(value);
-	const		GsPartTypes *types = find_types(nested, MultirangeTypeGetOid(multirange), -1);
+	const GsPartTypes *types = find_types(nested, MultirangeTypeGetOid(multirange), -1);
 
 	for (uint32 i = 0; i < multirange->rangeCount && !writer->ended; i++)
 	{
@@ -568,7 +568,7 @@ write_multirange(GsNestedWriter * writer, GsNested * nested, Datum value)
 }
 
 static void
-write_text(GsNestedWriter * writer, const GsPartType * type, const JsonbValue * string)
+write_text(GsNestedWriter *writer, const GsPartType *type, const JsonbValue * string)
 {
 	Size		size = VARHDRSZ + string->val.string.len;
 	text	   *copy = palloc(size);
@@ -585,7 +585,7 @@ write_text(GsNestedWriter * writer, const GsPartType * type, const JsonbValue * 
  * which is less than a real one.
  */
 static void
-write_token(GsNestedWriter * writer, const GsPartTypes * types, const JsonbValue * token)
+write_token(GsNestedWriter *writer, const GsPartTypes *types, const JsonbValue * token)
 {
 	write_byte(writer, token->type);
 	if (writer->ended)
@@ -615,10 +615,10 @@ write_token(GsNestedWriter * writer, const GsPartTypes * types, const JsonbValue
 }
 
 static void
-write_document(GsNestedWriter * writer, GsNested * nested, Datum value)
+write_document(GsNestedWriter *writer, GsNested *nested, Datum value)
 {
 	Jsonb	   *document = DatumGetJsonbP(value);
-	const		GsPartTypes *types = find_types(nested, JSONBOID, -1);
+	const GsPartTypes *types = find_types(nested, JSONBOID, -1);
 	JsonbIterator *iterator = JsonbIteratorInit(&document->root);
 	JsonbIteratorToken step;
 	JsonbValue	token;
@@ -642,7 +642,7 @@ write_document(GsNestedWriter * writer, GsNested * nested, Datum value)
 }
 
 static void
-write_nested(GsNestedWriter * writer, GsNested * nested, Datum value)
+write_nested(GsNestedWriter *writer, GsNested *nested, Datum value)
 {
 	check_stack_depth();
 	switch (nested->kind)
@@ -666,8 +666,8 @@ write_nested(GsNestedWriter * writer, GsNested * nested, Datum value)
 }
 
 bool
-gpusort_nested_write(GsNested * nested, const GsNestedReference * reference, Datum value,
-					 GsByteBuffer * buffer)
+gpusort_nested_write(GsNested *nested, const GsNestedReference *reference, Datum value,
+					 GsByteBuffer *buffer)
 {
 	GsNestedWriter writer = {
 		.buffer = buffer,
@@ -680,7 +680,7 @@ gpusort_nested_write(GsNested * nested, const GsNestedReference * reference, Dat
 }
 
 GsNestedReference *
-gpusort_nested_reference_create(GsNested * nested, Datum value)
+gpusort_nested_reference_create(GsNested *nested, Datum value)
 {
 	GsNestedReference *reference = palloc0(sizeof(GsNestedReference));
 	GsByteBuffer buffer = {.wanted = MAX_REFERENCE_BYTES};
@@ -698,7 +698,7 @@ gpusort_nested_reference_create(GsNested * nested, Datum value)
 }
 
 void
-gpusort_nested_reference_free(GsNestedReference * reference)
+gpusort_nested_reference_free(GsNestedReference *reference)
 {
 	MemoryContextDelete(reference->context);
 	pfree(reference);

@@ -100,10 +100,10 @@ typedef struct GsByteBuffer
 	Size		room;
 	Size		wanted;
 	void	   *copy;
-}			GsByteBuffer;
+} GsByteBuffer;
 
 static inline void
-gpusort_byte_buffer_add(GsByteBuffer * buffer, const void *bytes, Size count)
+gpusort_byte_buffer_add(GsByteBuffer *buffer, const void *bytes, Size count)
 {
 	if (unlikely(buffer->length + count > buffer->room))
 	{
@@ -125,7 +125,7 @@ gpusort_byte_buffer_add(GsByteBuffer * buffer, const void *bytes, Size count)
 }
 
 static inline void
-gpusort_byte_buffer_free(GsByteBuffer * buffer)
+gpusort_byte_buffer_free(GsByteBuffer *buffer)
 {
 	if (buffer->copy != NULL)
 		pfree(buffer->copy);

@@ -102,7 +102,7 @@ typedef enum GsNestedKind
 	GS_NESTED_RANGE,
 	GS_NESTED_MULTIRANGE,
 	GS_NESTED_DOCUMENT			/* jsonb */
-}			GsNestedKind;
+} GsNestedKind;
 
 typedef struct GsNested GsNested;
 
@@ -115,25 +115,25 @@ typedef GsKeyEncoding (*GsFindPartEncoding) (Oid operator, Oid collation);
  * order open, or else GS_REST_NONE.
  */
 typedef GsEncodingRest (*GsWritePart) (const GsKeyEncoding *encoding, Datum value,
-									   GsByteBuffer * buffer);
+									   GsByteBuffer *buffer);
 
 /*
  * Create the encoding of values, in the current memory context.  'collation' is that of the
  * elements of arrays.
  */
-extern GsNested * gpusort_nested_create(GsNestedKind kind, Oid collation,
-										GsFindPartEncoding find, GsWritePart write);
+extern GsNested *gpusort_nested_create(GsNestedKind kind, Oid collation,
+									   GsFindPartEncoding find, GsWritePart write);
 
 /*
  * Write the bytes of a value, relative to the reference unless that is NULL.  Returns whether
  * equal bytes leave open which value is less.  Looks up types in the system catalogs.
  */
-extern bool gpusort_nested_write(GsNested * nested, const GsNestedReference * reference,
-								 Datum value, GsByteBuffer * buffer);
+extern bool gpusort_nested_write(GsNested *nested, const GsNestedReference *reference,
+								 Datum value, GsByteBuffer *buffer);
 
 /* Make a value a reference, in the current memory context. */
-extern GsNestedReference * gpusort_nested_reference_create(GsNested * nested, Datum value);
-extern void gpusort_nested_reference_free(GsNestedReference * reference);
+extern GsNestedReference *gpusort_nested_reference_create(GsNested *nested, Datum value);
+extern void gpusort_nested_reference_free(GsNestedReference *reference);
 
 /* ---- What find_encoding.c adds to encodings of some kinds ---- */
 
