@@ -65,6 +65,9 @@ typedef struct GsKeyEncoding
 	struct GsEncodingState *state;	/* state of some kinds, or NULL */
 } GsKeyEncoding;
 
+/* A value to which the bytes of others are relative: see nested_bytes.c. */
+typedef struct GsNestedReference GsNestedReference;
+
 /* How to break ties of the first words of values. */
 typedef enum GsEncodingRest
 {

@@ -29,9 +29,6 @@
 #include "key/encoding_kind.h"
 #include "key/string_bytes.h"
 
-/* A value to which the bytes of others are relative: see nested_bytes.c. */
-typedef struct GsNestedReference GsNestedReference;
-
 /* Does a collation compare strings byte by byte? */
 extern bool gpusort_key_encoding_compares_bytes(Oid collation);
 

@@ -38,6 +38,7 @@
 #include "utils/rangetypes.h"
 #include "utils/typcache.h"
 
+#include "core/key_codec.h"
 #include "key/type_words.h"
 
 /* Before the value of a part.  A list ends with GS_END. */

@@ -10,7 +10,7 @@
 
 #include "utils/sortsupport.h"
 
-#include "key/key_encoding.h"
+#include "key/encoding_kind.h"
 #include "key/locale_weights.h"
 #include "key/string_bytes.h"
 

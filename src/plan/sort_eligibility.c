@@ -105,8 +105,8 @@
 
 /*
  * A stock sort takes 10 ns for a comparison, or nine times as long if a library compares strings
- * by the rules of a language, or of values that consist of others.  LONG_SORT comparisons take two milliseconds, and the first GpuSort
- * of a session is faster from half of that on.
+ * by the rules of a language, or of values that consist of others.  LONG_SORT comparisons take two
+ * milliseconds, and the first GpuSort of a session is faster from half of that on.
  */
 #define LONG_SORT			200000
 #define SLOW_COMPARISON		9
