@@ -175,6 +175,14 @@ COMMENT ON AGGREGATE gpu_argsort_agg(anynonarray, boolean, boolean) IS
 -- State and statistics
 --
 
+CREATE FUNCTION gpusort_version()
+RETURNS text
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT STABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpusort_version() IS
+'version, commit and date of the library that is loaded';
+
 CREATE FUNCTION gpusort_devices(OUT ordinal integer, OUT name text,
 								OUT compute_capability text,
 								OUT total_memory bigint, OUT free_memory bigint,

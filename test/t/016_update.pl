@@ -34,9 +34,11 @@ foreach my $script (map { /([^\/]+)$/ } glob("$tree/sql/pg_gpusort--*.sql"))
 	ok($installed{$_}, "$script: version $_ can be installed") foreach grep { defined } $from, $to;
 }
 ok($scripts{$current}, "version $current, the current one, has a script of its own");
-is($node->safe_psql('postgres', q{SELECT value FROM gpusort_status() WHERE name = 'version'}), $current,
-	'and is the version of the library');
-like(slurp_file("$tree/META.json"), qr/"file": "sql\/pg_gpusort--\Q$current\E\.sql"/, 'which META.json names');
+my $library = $node->safe_psql('postgres', q{SELECT value FROM gpusort_status() WHERE name = 'version'});
+like($library, qr/^\Q$current\E\.\d+$/, 'the library has its version, and a third number');
+like($node->safe_psql('postgres', 'SELECT gpusort_version()'), qr/^\Q$library\E \(commit \S+, built \S+\)$/, 'gpusort_version()');
+like(slurp_file("$tree/META.json"), qr/"version": "\Q$library\E"/, 'META.json has it');
+like(slurp_file("$tree/META.json"), qr/"file": "sql\/pg_gpusort--\Q$current\E\.sql"/, 'and names the script');
 my $newest = (sort { version->parse($a) <=> version->parse($b) } keys %scripts)[-1];
 is($newest, $current, 'and is the newest one');
 
