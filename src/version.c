@@ -10,6 +10,9 @@
  */
 #include "compat.h"
 
+#include "fmgr.h"
+#include "utils/lsyscache.h"
+
 #include "gpusort_build.h"
 #include "version.h"
 
@@ -29,4 +32,15 @@ const char *
 gpusort_version_text(void)
 {
 	return GPUSORT_VERSION " (commit " GPUSORT_COMMIT ", built " GPUSORT_BUILT ")";
+}
+
+void
+gpusort_version_refuse(FunctionCallInfo fcinfo, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("function %s was created for another build of the library \"pg_gpusort\"",
+					get_func_name(fcinfo->flinfo->fn_oid)),
+			 errdetail_internal("%s", detail),
+			 errhint("Execute ALTER EXTENSION pg_gpusort UPDATE. If the version stays the same, drop the extension and create it again.")));
 }

@@ -8,6 +8,8 @@
 #ifndef GPUSORT_VERSION_H
 #define GPUSORT_VERSION_H
 
+#include "fmgr.h"
+
 /* Abbreviated, and followed by "-dirty" if the sources differed from it; "unknown" outside of git. */
 extern const char *gpusort_version_commit(void);
 
@@ -16,5 +18,11 @@ extern const char *gpusort_version_built(void);
 
 /* All in one line, for users. */
 extern const char *gpusort_version_text(void);
+
+/*
+ * Raise an error: the script of another build has created this SQL function, as 'detail' says.  To
+ * be called by functions that would misread their arguments or return other columns.
+ */
+extern void gpusort_version_refuse(FunctionCallInfo fcinfo, const char *detail);
 
 #endif							/* GPUSORT_VERSION_H */

@@ -76,12 +76,7 @@ begin_rows(FunctionCallInfo fcinfo, const Oid *types, int count)
 	InitMaterializedSRF(fcinfo, 0);
 	if (!has_columns(((ReturnSetInfo *) fcinfo->resultinfo)->setDesc, types,
 					 count))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("function %s was created for another build of the library \"pg_gpusort\"",
-						get_func_name(fcinfo->flinfo->fn_oid)),
-				 errdetail("The library returns other columns."),
-				 errhint("Execute ALTER EXTENSION pg_gpusort UPDATE. If the version stays the same, drop the extension and create it again.")));
+		gpusort_version_refuse(fcinfo, "The library returns other columns.");
 }
 
 /* ----------------------------------------------------------------
