@@ -23,7 +23,7 @@
 
 EXTENSION = pg_gpusort
 MODULE_big = pg_gpusort
-PGFILEDESC = "pg_gpusort - radix sort for queries, btree index builds and arrays"
+PGFILEDESC = "pg_gpusort - radix sort for queries, index builds and arrays"
 
 # The script of each release, and from each release to the next.  PGXS adds srcdir.
 DATA = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/sql/pg_gpusort--*.sql))
