@@ -17,12 +17,13 @@
 #   make unit                unit tests of src/core under ASan and UBSan
 #   make lint                layering, headers, file names, formatting
 #   make dist                an archive of the last commit for PGXN, in build/
+#   make GPUSORT_COMMIT=...  where git does not tell: the commit that gpusort_version() names
 #
 # scripts/test does all of this on a machine that has nothing installed yet.
 
 EXTENSION = pg_gpusort
 MODULE_big = pg_gpusort
-PGFILEDESC = "pg_gpusort - radix sort for queries, btree index builds and arrays"
+PGFILEDESC = "pg_gpusort - radix sort for queries, index builds and arrays"
 
 # The script of each release, and from each release to the next.  PGXS adds srcdir.
 DATA = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/sql/pg_gpusort--*.sql))
@@ -32,6 +33,7 @@ OBJS = \
 	$(WIN32RES) \
 	src/core/loser_tree.o \
 	src/core/radix_sort.o \
+	src/version.o \
 	src/settings.o \
 	src/reason.o \
 	src/loading.o \
@@ -143,9 +145,9 @@ OBJS = \
 	src/sqlfn/status.o \
 	src/pg_gpusort.o
 
-GPUSORT_VERSION = 1.0
+GPUSORT_VERSION = 1.0.0
 
-PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/cuda -DGPUSORT_VERSION='"$(GPUSORT_VERSION)"'
+PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/cuda -Ibuild -DGPUSORT_VERSION='"$(GPUSORT_VERSION)"'
 
 ifneq ($(filter-out no,$(FAULTS)),)
 PG_CPPFLAGS += -DGPUSORT_FAULTS
@@ -177,7 +179,7 @@ ISOLATION = $(or $(shell $(srcdir)/test/list isolation),$(error test/list finds 
 ISOLATION_OPTS = --inputdir=test/isolation --outputdir=build/isolation \
 	$(if $(filter-out 15,$(MAJORVERSION)),--expecteddir=test/isolation)
 REGRESS_PREP = build/isolation
-EXTRA_CLEAN = tmp_check
+EXTRA_CLEAN = tmp_check build/gpusort_build.h
 
 # Inlining these functions into JIT-compiled expressions gains nothing, and
 # the bitcode for it would need the very clang that built the server.
@@ -195,6 +197,14 @@ endif
 # PGXS tracks headers only for servers built with --enable-depend.
 $(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/src/*/*/*.h) \
 	$(srcdir)/cuda/gpusort_device.h
+
+# Changes with the commit, and otherwise not.
+src/version.o: build/gpusort_build.h
+build/gpusort_build.h: FORCE
+	@$(srcdir)/scripts/lib/describe-build $@
+
+FORCE:
+.PHONY: FORCE
 
 build/isolation:
 	mkdir -p $@

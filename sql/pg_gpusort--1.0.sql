@@ -90,6 +90,41 @@ RETURNS integer[]
 AS 'MODULE_PATHNAME'
 LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+COMMENT ON FUNCTION gpusort_sort_agg_add(internal, anynonarray) IS
+'transition function of gpu_sort_agg and gpu_argsort_agg';
+COMMENT ON FUNCTION gpusort_sort_agg_add(internal, anynonarray, boolean) IS
+'transition function of gpu_sort_agg and gpu_argsort_agg';
+COMMENT ON FUNCTION gpusort_sort_agg_add(internal, anynonarray, boolean, boolean) IS
+'transition function of gpu_sort_agg and gpu_argsort_agg';
+COMMENT ON FUNCTION gpusort_sort_agg_combine(internal, internal) IS
+'combine function of gpu_sort_agg and gpu_argsort_agg';
+COMMENT ON FUNCTION gpusort_sort_agg_serialize(internal) IS
+'serialization function of gpu_sort_agg and gpu_argsort_agg';
+COMMENT ON FUNCTION gpusort_sort_agg_deserialize(bytea, internal) IS
+'deserialization function of gpu_sort_agg and gpu_argsort_agg';
+COMMENT ON FUNCTION gpusort_sort_agg_sort(internal, anynonarray) IS
+'final function of gpu_sort_agg';
+COMMENT ON FUNCTION gpusort_sort_agg_sort(internal, anynonarray, boolean) IS
+'final function of gpu_sort_agg';
+COMMENT ON FUNCTION gpusort_sort_agg_sort(internal, anynonarray, boolean, boolean) IS
+'final function of gpu_sort_agg';
+COMMENT ON FUNCTION gpusort_sort_agg_argsort(internal) IS
+'final function of gpu_argsort_agg';
+
+-- PostgreSQL asks whether the owner of an aggregate may call its functions, not the caller.
+REVOKE ALL ON FUNCTION
+	gpusort_sort_agg_add(internal, anynonarray),
+	gpusort_sort_agg_add(internal, anynonarray, boolean),
+	gpusort_sort_agg_add(internal, anynonarray, boolean, boolean),
+	gpusort_sort_agg_combine(internal, internal),
+	gpusort_sort_agg_serialize(internal),
+	gpusort_sort_agg_deserialize(bytea, internal),
+	gpusort_sort_agg_sort(internal, anynonarray),
+	gpusort_sort_agg_sort(internal, anynonarray, boolean),
+	gpusort_sort_agg_sort(internal, anynonarray, boolean, boolean),
+	gpusort_sort_agg_argsort(internal)
+FROM PUBLIC;
+
 CREATE AGGREGATE gpu_sort_agg(anynonarray) (
 	SFUNC = gpusort_sort_agg_add,
 	STYPE = internal,
@@ -175,6 +210,14 @@ COMMENT ON AGGREGATE gpu_argsort_agg(anynonarray, boolean, boolean) IS
 -- State and statistics
 --
 
+CREATE FUNCTION gpusort_version()
+RETURNS text
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT STABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpusort_version() IS
+'version, commit and date of the library that is loaded';
+
 CREATE FUNCTION gpusort_devices(OUT ordinal integer, OUT name text,
 								OUT compute_capability text,
 								OUT total_memory bigint, OUT free_memory bigint,
@@ -210,16 +253,58 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
+COMMENT ON FUNCTION gpusort_stat() IS
+'rows of the view pg_stat_gpusort';
+
 CREATE VIEW pg_stat_gpusort AS
 	SELECT * FROM gpusort_stat();
+
+COMMENT ON VIEW pg_stat_gpusort IS
+'how many sorts, of how many rows, how fast';
+COMMENT ON COLUMN pg_stat_gpusort.backend IS
+'gpu, cpu, or external for sorts that continued on disk';
+COMMENT ON COLUMN pg_stat_gpusort.sorts IS
+'sorts done that way';
+COMMENT ON COLUMN pg_stat_gpusort.rows IS
+'rows sorted';
+COMMENT ON COLUMN pg_stat_gpusort.bytes IS
+'memory of these sorts, or disk space, added up';
+COMMENT ON COLUMN pg_stat_gpusort.drain_time IS
+'milliseconds of reading the input';
+COMMENT ON COLUMN pg_stat_gpusort.sort_time IS
+'milliseconds of sorting';
+COMMENT ON COLUMN pg_stat_gpusort.parallel_sorts IS
+'sorts to which several processes sent rows themselves';
+COMMENT ON COLUMN pg_stat_gpusort.page_scans IS
+'processes that read the rows of such sorts page by page';
+COMMENT ON COLUMN pg_stat_gpusort.index_builds IS
+'index builds';
+COMMENT ON COLUMN pg_stat_gpusort.array_sorts IS
+'sorts of arrays';
+COMMENT ON COLUMN pg_stat_gpusort.index_validations IS
+'validations of indexes built concurrently';
+COMMENT ON COLUMN pg_stat_gpusort.errors IS
+'sorts that an error or a cancel ended before their rows were sorted';
+COMMENT ON COLUMN pg_stat_gpusort.stats_reset IS
+'since when the counters count';
 
 CREATE FUNCTION gpusort_stat_fallbacks(OUT reason text, OUT sorts bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
+COMMENT ON FUNCTION gpusort_stat_fallbacks() IS
+'rows of the view pg_stat_gpusort_fallbacks';
+
 CREATE VIEW pg_stat_gpusort_fallbacks AS
 	SELECT * FROM gpusort_stat_fallbacks();
+
+COMMENT ON VIEW pg_stat_gpusort_fallbacks IS
+'sorts that were left to PostgreSQL, or not done as planned, by reason';
+COMMENT ON COLUMN pg_stat_gpusort_fallbacks.reason IS
+'why, as EXPLAIN shows it';
+COMMENT ON COLUMN pg_stat_gpusort_fallbacks.sorts IS
+'sorts and index builds';
 
 GRANT SELECT ON pg_stat_gpusort, pg_stat_gpusort_fallbacks TO PUBLIC;
 
@@ -237,6 +322,9 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
+COMMENT ON FUNCTION gpusort_progress() IS
+'rows of the view pg_stat_progress_gpusort, without names';
+
 CREATE VIEW pg_stat_progress_gpusort AS
 	SELECT p.pid, p.leader_pid, p.datid, d.datname, p.node, p.phase,
 		   p.rows_expected, p.rows_read, p.rows_sorted, p.rows_returned,
@@ -245,12 +333,48 @@ CREATE VIEW pg_stat_progress_gpusort AS
 	FROM gpusort_progress() p
 		LEFT JOIN pg_catalog.pg_database d ON d.oid = p.datid;
 
+COMMENT ON VIEW pg_stat_progress_gpusort IS
+'sorts that run now, and how far they are';
+COMMENT ON COLUMN pg_stat_progress_gpusort.pid IS
+'process that sorts';
+COMMENT ON COLUMN pg_stat_progress_gpusort.leader_pid IS
+'leader of a parallel worker';
+COMMENT ON COLUMN pg_stat_progress_gpusort.datid IS
+'OID of its database';
+COMMENT ON COLUMN pg_stat_progress_gpusort.datname IS
+'name of its database';
+COMMENT ON COLUMN pg_stat_progress_gpusort.node IS
+'number of the node in the plan; NULL for an index build';
+COMMENT ON COLUMN pg_stat_progress_gpusort.phase IS
+'what it does now';
+COMMENT ON COLUMN pg_stat_progress_gpusort.rows_expected IS
+'rows that the planner expects';
+COMMENT ON COLUMN pg_stat_progress_gpusort.rows_read IS
+'rows added to the sort';
+COMMENT ON COLUMN pg_stat_progress_gpusort.rows_sorted IS
+'rows sorted, by all processes';
+COMMENT ON COLUMN pg_stat_progress_gpusort.rows_returned IS
+'position of the row returned last';
+COMMENT ON COLUMN pg_stat_progress_gpusort.memory_bytes IS
+'memory in this process';
+COMMENT ON COLUMN pg_stat_progress_gpusort.device_bytes IS
+'memory on GPUs';
+COMMENT ON COLUMN pg_stat_progress_gpusort.file_bytes IS
+'bytes of temporary files';
+COMMENT ON COLUMN pg_stat_progress_gpusort.devices IS
+'GPUs that have rows of the sort';
+COMMENT ON COLUMN pg_stat_progress_gpusort.workers_planned IS
+'parallel workers that can add rows';
+
 GRANT SELECT ON pg_stat_progress_gpusort TO PUBLIC;
 
 CREATE FUNCTION pg_stat_gpusort_reset()
 RETURNS void
 AS 'MODULE_PATHNAME', 'gpusort_stat_reset'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION pg_stat_gpusort_reset() IS
+'set the counters of pg_stat_gpusort and pg_stat_gpusort_fallbacks to zero';
 
 -- As for the resets of core's statistics, but for those who watch the server.
 REVOKE ALL ON FUNCTION pg_stat_gpusort_reset() FROM PUBLIC;

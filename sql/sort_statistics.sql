@@ -99,3 +99,21 @@ SELECT proname, pg_temp.error_with(proname, columns || ', OUT more bigint') AS o
 	   pg_temp.error_with(proname, replace(columns, ' text', ' varchar')) AS other_types, pg_temp.error_with(proname, columns) AS same
 FROM (SELECT proname, pg_get_function_arguments(oid) AS columns FROM pg_proc
 	  WHERE proname IN ('gpusort_devices', 'gpusort_status', 'gpusort_stat', 'gpusort_stat_fallbacks', 'gpusort_progress')) f ORDER BY 1;
+-- nor are those with other arguments
+CREATE FUNCTION pg_temp.sort(anyarray, boolean, boolean, "limit" integer) RETURNS anyarray LANGUAGE c AS 'pg_gpusort', 'gpusort_array_sort';
+CREATE FUNCTION pg_temp.argsort(anyarray, boolean, boolean, "limit" integer) RETURNS integer[] LANGUAGE c AS 'pg_gpusort', 'gpusort_array_argsort';
+CREATE FUNCTION pg_temp.pairs(anyarray, anyarray, boolean, boolean, integer, OUT k anyarray, OUT v anyarray)
+	LANGUAGE c AS 'pg_gpusort', 'gpusort_array_sort_pairs';
+CREATE FUNCTION pg_temp.triples(anyarray, anyarray, boolean, boolean, OUT k anyarray, OUT v anyarray, OUT w anyarray)
+	LANGUAGE c AS 'pg_gpusort', 'gpusort_array_sort_pairs';
+CREATE FUNCTION pg_temp.add(internal, anynonarray, boolean, boolean, integer) RETURNS internal LANGUAGE c AS 'pg_gpusort', 'gpusort_sort_agg_add';
+CREATE AGGREGATE pg_temp.agg(anynonarray, boolean, boolean, integer)
+	(SFUNC = pg_temp.add, STYPE = internal, FINALFUNC = gpusort_sort_agg_argsort);
+SELECT call, error_of(call) FROM (VALUES
+	('SELECT pg_temp.sort(ARRAY[2, 1], false, false, 1)'), ('SELECT pg_temp.argsort(ARRAY[2, 1], false, false, 1)'),
+	('SELECT * FROM pg_temp.pairs(ARRAY[2, 1], ARRAY[3, 4], false, false, 1)'),
+	('SELECT * FROM pg_temp.triples(ARRAY[2, 1], ARRAY[3, 4], false, false)'),
+	('SELECT pg_temp.agg(1, false, false, 1)')) v (call);
+DROP FUNCTION pg_temp.sort, pg_temp.argsort, pg_temp.pairs, pg_temp.triples;
+DROP AGGREGATE pg_temp.agg(anynonarray, boolean, boolean, integer);
+DROP FUNCTION pg_temp.add;

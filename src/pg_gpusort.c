@@ -8,6 +8,7 @@
 #include "compat.h"
 
 #include "fmgr.h"
+#include "miscadmin.h"
 
 #include "exec/gpusort_node.h"
 #include "exec/limit_bound.h"
@@ -21,10 +22,35 @@
 #include "sort/base/progress.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
+#include "version.h"
 
 GPUSORT_MODULE_MAGIC("pg_gpusort", GPUSORT_VERSION);
 
 extern PGDLLEXPORT void _PG_init(void);
+
+/*
+ * In the log of a server that preloads the library: which one it is, and what it has.  The GPU
+ * service logs what it finds later.
+ */
+static void
+log_start(void)
+{
+	const char *no_service;
+	GsWarmMemoryStatus memory;
+
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	no_service = gpusort_service_absence();
+	gpusort_warm_memory_status(&memory);
+	ereport(LOG,
+			(errmsg("pg_gpusort %s: %s; %s", gpusort_version_text(),
+					no_service == NULL ?
+					psprintf("GPUs by library \"%s\"", gpusort_service_library_path()) :
+					psprintf("no GPUs: %s", no_service),
+					memory.reason == NULL ?
+					psprintf("up to %zu MB of warm memory", memory.limit >> 20) :
+					psprintf("no warm memory: %s", memory.reason))));
+}
 
 void
 _PG_init(void)
@@ -42,4 +68,5 @@ _PG_init(void)
 	gpusort_sort_paths_init();
 	gpusort_join_paths_init();
 	gpusort_index_hook_init();
+	log_start();
 }

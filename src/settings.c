@@ -264,7 +264,7 @@ define_server_settings(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.warm_memory_timeout",
 							"Sets the time after which kept memory that no sort has used is given back.",
-							NULL,
+							"0 means as soon as no sort uses it.",
 							&gpusort_warm_memory_timeout,
 							60, 0, INT_MAX / 1000,
 							PGC_SIGHUP, GUC_UNIT_S,
@@ -276,14 +276,14 @@ gpusort_settings_init(void)
 {
 	DefineCustomBoolVariable("pg_gpusort.enable",
 							 "Enables the planner's use of GpuSort nodes.",
-							 NULL,
+							 "If it is off, PostgreSQL sorts, and plans that were kept are made anew.",
 							 &gpusort_enable,
 							 true,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, assign_enable, NULL);
 	DefineCustomBoolVariable("pg_gpusort.enable_index_build",
-							 "Enables building btree indexes by radix sort.",
-							 NULL,
+							 "Enables building btree and GIN indexes by radix sort.",
+							 "If it is off, PostgreSQL builds them.",
 							 &gpusort_enable_index_build,
 							 true,
 							 PGC_USERSET, 0,

@@ -209,6 +209,18 @@ gpusort_service_library_was_found(void)
 }
 
 const char *
+gpusort_service_absence(void)
+{
+	if (gpusort_pool_size == 0)
+		return "pg_gpusort.pool_size is 0";
+	if (gpusort_device_library[0] == '\0')
+		return "pg_gpusort.device_library is empty";
+	if (!library_was_found)
+		return psprintf("there is no library \"%s\"", library_path);
+	return service_failure;
+}
+
+const char *
 gpusort_service_library_path(void)
 {
 	return library_path;

@@ -353,6 +353,12 @@ extern void gpusort_service_init(void);
  */
 extern bool gpusort_service_library_was_found(void);
 
+/*
+ * Returns why this server has no GPU service, or NULL if it has one.  In the postmaster, after
+ * gpusort_service_init().
+ */
+extern const char *gpusort_service_absence(void);
+
 /* Returns the path of that file. */
 extern const char *gpusort_service_library_path(void);
 

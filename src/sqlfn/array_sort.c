@@ -22,6 +22,7 @@
 
 #include "loading.h"
 #include "sqlfn/arrays.h"
+#include "version.h"
 #include "work.h"
 
 GPUSORT_SQL_FUNCTION(gpusort_array_sort);
@@ -116,6 +117,8 @@ gpusort_sort_call_direction(FunctionCallInfo fcinfo, int argno,
 {
 	int			nargs = PG_NARGS();
 
+	if (nargs > argno + 2)
+		gpusort_version_refuse(fcinfo, "The library expects fewer arguments.");
 	if (argno < nargs && PG_ARGISNULL(argno))
 		return false;
 	direction->descending = argno < nargs && PG_GETARG_BOOL(argno);
@@ -307,6 +310,8 @@ gpusort_array_sort_pairs(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("function returning record called in context that cannot accept type record")));
+	if (tupdesc->natts != lengthof(results))
+		gpusort_version_refuse(fcinfo, "The library returns other columns.");
 	tupdesc = BlessTupleDesc(tupdesc);
 
 	keys = PG_GETARG_ARRAYTYPE_P(0);

@@ -30,7 +30,9 @@
 #include "sort/base/progress.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
+#include "version.h"
 
+GPUSORT_SQL_FUNCTION(gpusort_version);
 GPUSORT_SQL_FUNCTION(gpusort_devices);
 GPUSORT_SQL_FUNCTION(gpusort_status);
 GPUSORT_SQL_FUNCTION(gpusort_stat);
@@ -74,12 +76,7 @@ begin_rows(FunctionCallInfo fcinfo, const Oid *types, int count)
 	InitMaterializedSRF(fcinfo, 0);
 	if (!has_columns(((ReturnSetInfo *) fcinfo->resultinfo)->setDesc, types,
 					 count))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("function %s was created for another build of the library \"pg_gpusort\"",
-						get_func_name(fcinfo->flinfo->fn_oid)),
-				 errdetail("The library returns other columns."),
-				 errhint("Execute ALTER EXTENSION pg_gpusort UPDATE. If the version stays the same, drop the extension and create it again.")));
+		gpusort_version_refuse(fcinfo, "The library returns other columns.");
 }
 
 /* ----------------------------------------------------------------
@@ -313,6 +310,13 @@ loaded_for(void)
 	return "this session only";
 }
 
+/* gpusort_version(): which build of the library is loaded. */
+Datum
+gpusort_version(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(gpusort_version_text()));
+}
+
 /* gpusort_status(): (name, value) pairs about the library in this server. */
 Datum
 gpusort_status(PG_FUNCTION_ARGS)
@@ -325,6 +329,8 @@ gpusort_status(PG_FUNCTION_ARGS)
 
 	begin_rows(fcinfo, types, lengthof(types));
 	put_status(result, "version", GPUSORT_VERSION);
+	put_status(result, "commit", gpusort_version_commit());
+	put_status(result, "built", gpusort_version_built());
 	put_status(result, "backend", gpu ? "gpu" : "cpu");
 	put_status(result, "backend_reason",
 			   gpu ? NULL : gpusort_reason_text(reason));

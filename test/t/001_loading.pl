@@ -108,6 +108,9 @@ $node->append_conf('postgresql.conf',
 	qq{shared_preload_libraries = 'pg_gpusort'\npg_gpusort.min_rows = 0});
 $node->restart;
 is($node->safe_psql('postgres', $status), 'all sessions', 'preloaded');
+my $version = $node->safe_psql('postgres', 'SELECT gpusort_version()');
+is(() = slurp_file($node->logfile) =~ /LOG:  pg_gpusort \Q$version\E: no GPUs: there is no library ".*"; \S/g, 1,
+	'with one line in the log, which names the build and what it has');
 like($node->safe_psql('postgres', 'EXPLAIN SELECT * FROM big ORDER BY k'),
 	qr/GpuSort/, 'sorts in every session');
 sorts_like_stock($node, 'preloaded', '', 'DESC');

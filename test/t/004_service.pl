@@ -23,6 +23,9 @@ my $gpu_sorts = q{SELECT sorts, rows FROM pg_stat_gpusort WHERE backend = 'gpu'}
 my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'});
 make_table($node, 20000);
 like(slurp_file($node->logfile),
+	qr/^(?:\S+ )*LOG:  pg_gpusort \d+\.\d+\.\d+ \(commit \S+, built \S+\): GPUs by library ".*"; (?:up to \d+ MB of|no) warm memory/m,
+	'a line at start');
+like(slurp_file($node->logfile),
 	qr/LOG:  pg_gpusort uses GPU 0: .*compute capability \d+\.\d+, \d+ MB, through a pool of 4 MB/,
 	'a line in the log');
 is( $node->safe_psql('postgres', q{

@@ -539,7 +539,7 @@ gpusort_warm_memory_end_group(const GsWarmGroup *group)
 Size
 gpusort_warm_memory_limit(void)
 {
-	return state == NULL ? 0 : nwarm * BLOCK_BYTES;
+	return nwarm * BLOCK_BYTES;
 }
 
 Size
