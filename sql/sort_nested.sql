@@ -80,6 +80,15 @@ SELECT keys, check_sort('SELECT * FROM nested_documents ORDER BY ' || keys, rege
 FROM unnest('{j,long,"names desc"}'::text[]) keys;
 RESET pg_gpusort.work_mem;
 
+-- texts of two collations in a record, one as the other's in a pivot; and texts whose end is beyond a megabyte
+CREATE TYPE nested_texts AS (c text COLLATE "C", i text COLLATE "en-x-icu");
+CREATE TYPE nested_long AS (b bytea, t text COLLATE "en-x-icu");
+SELECT check_sort('SELECT ROW(''aaaaaaaaaaaa'' || chr(97 + k % 8), ''aaaaaaaaaaaa'' || chr(97 + id % 7))::nested_texts AS r FROM nested_documents ORDER BY r', 'r');
+CREATE TABLE nested_large AS
+	SELECT ROW(decode(repeat('ab', 1024 * 1024 - 12), 'hex'), repeat('a', 20) || chr(97 + g % 10))::nested_long AS r
+	FROM generate_series(1, 40) g;
+SELECT check_sort('SELECT (r).t FROM nested_large ORDER BY r', 't');
+
 -- what stands above a sort, and LIMIT
 SELECT check_sort('SELECT j FROM nested_documents ORDER BY j LIMIT 700', 'j');
 SET enable_hashagg = off;
@@ -93,8 +102,8 @@ SELECT array_agg(j ORDER BY j) = gpu_sort(array_agg(j)) AS documents, array_agg(
 	   array_agg(r ORDER BY r DESC) = gpu_sort(array_agg(r), descending => true) AS ranges
 FROM (SELECT j, ROW(k, id)::nested_pair AS p, int4range(k % 7, k % 7 + id) AS r FROM nested_documents WHERE k > 0) s;
 
-DROP TABLE nested_documents, nested_rows;
+DROP TABLE nested_documents, nested_rows, nested_large;
 DROP DOMAIN nested_positive;
-DROP TYPE nested_names, nested_pair;
+DROP TYPE nested_names, nested_pair, nested_texts, nested_long;
 DROP COLLATION nested_any_case;
 DROP FUNCTION check_nested;

@@ -82,6 +82,7 @@ typedef struct GsPartTypes
 	int32		typmod;
 	TupleDesc	tupdesc;		/* of a record */
 	TypeCacheEntry *range;		/* of a range */
+	int			nparts;
 	GsPartType *parts;			/* one, or one for each column */
 	struct GsPartTypes *next;
 } GsPartTypes;
@@ -186,6 +187,7 @@ make_types(Oid type, int32 typmod, int count)
 
 	types->type = type;
 	types->typmod = typmod;
+	types->nparts = count;
 	types->parts = palloc0(Max(count, 1) * sizeof(GsPartType));
 	return types;
 }
@@ -282,6 +284,27 @@ find_types(GsNested *nested, Oid type, int32 typmod)
 	nested->types = types;
 	MemoryContextSwitchTo(caller);
 	return types;
+}
+
+static bool
+is_common(const GsPartType * type)
+{
+	const GsKeyEncoding *encoding = &type->encoding;
+
+	if (encoding->kind == GS_ENCODE_NESTED)
+		return gpusort_nested_is_common(encoding->state->nested);
+	return encoding->kind != GS_ENCODE_ENUM ||
+		gpusort_enum_numbers_are_common(encoding->state->numbers);
+}
+
+bool
+gpusort_nested_is_common(const GsNested * nested)
+{
+	for (const GsPartTypes * types = nested->types; types != NULL; types = types->next)
+		for (int i = 0; i < types->nparts; i++)
+			if (!is_common(&types->parts[i]))
+				return false;
+	return true;
 }
 
 /* ----------------------------------------------------------------

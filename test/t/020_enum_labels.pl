@@ -89,6 +89,9 @@ in_order('descending', q{SELECT id, l FROM items WHERE wait_for('descending', id
 in_order('casts',
 	q{SELECT CASE WHEN wait_for('casts', id) % 25 > 0 THEN l ELSE ('casts ' || 1 + id % 60)::level END AS l, id
 		FROM items ORDER BY l, id}, 'node', "$added 1");
+in_order('arrays',
+	q{SELECT ARRAY[CASE WHEN wait_for('arrays', id) % 25 > 0 THEN l ELSE ('arrays ' || 1 + id % 60)::level END] AS l, id
+		FROM items ORDER BY l, id}, 'node', "$added 1");
 
 # The same in a divided sort, whose processes all read the session, or else merge runs.
 foreach my $way ('divided', 'divided casts')
