@@ -287,7 +287,7 @@ find_types(GsNested *nested, Oid type, int32 typmod)
 }
 
 static bool
-is_common(const GsPartType * type)
+is_common(const GsPartType *type)
 {
 	const GsKeyEncoding *encoding = &type->encoding;
 
@@ -298,9 +298,9 @@ is_common(const GsPartType * type)
 }
 
 bool
-gpusort_nested_is_common(const GsNested * nested)
+gpusort_nested_is_common(const GsNested *nested)
 {
-	for (const GsPartTypes * types = nested->types; types != NULL; types = types->next)
+	for (const GsPartTypes *types = nested->types; types != NULL; types = types->next)
 		for (int i = 0; i < types->nparts; i++)
 			if (!is_common(&types->parts[i]))
 				return false;

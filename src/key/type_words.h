@@ -125,7 +125,7 @@ extern GsNested *gpusort_nested_create(GsNestedKind kind, Oid collation,
 									   GsFindPartEncoding find, GsWritePart write);
 
 /* Have other processes the same bytes for the parts written so far? */
-extern bool gpusort_nested_is_common(const GsNested * nested);
+extern bool gpusort_nested_is_common(const GsNested *nested);
 
 /*
  * Write the bytes of a value, relative to the reference unless that is NULL.  Returns whether
