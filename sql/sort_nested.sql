@@ -61,7 +61,8 @@ SELECT check_nested('nested_names', '{empty,"[a,b]","[A,b]","[a,B]","(a,b]","(,a
 SELECT check_nested('int4multirange', '{"{}","{[1,2)}","{[1,2),[3,4)}","{[1,3)}","{(,)}","{(,1)}","{[1,2),[5,)}"}');
 
 -- compareJsonbContainers(): types, numbers of elements, contents
-SELECT replace(check_nested('jsonb', '{"null","true","false","1","1.0","-1","1e300","\"\"","\"a\"","\"A\"","\"é\"","[]","{}","[[]]","[null]","[1]","[\"a\"]","[1, 2]","[{}]","{\"a\": 1}","{\"a\": 2}","{\"b\": 1}","{\"A\": 1}","{\"aa\": 1}","{\"a\": {}}","{\"a\": []}","{\"a\": 1, \"b\": 2}","{\"a\": 1, \"b\": [1, {\"c\": null}]}"}'), repeat('0', 300), '..');
+-- (texts in the order of the database's locale)
+SELECT check_nested('jsonb', '{"null","true","false","1","1.0","-1","1e300","\"\"","\"a\"","\"A\"","\"é\"","[]","{}","[[]]","[null]","[1]","[\"a\"]","[1, 2]","[{}]","{\"a\": 1}","{\"a\": 2}","{\"b\": 1}","{\"A\": 1}","{\"aa\": 1}","{\"a\": {}}","{\"a\": []}","{\"a\": 1, \"b\": 2}","{\"a\": 1, \"b\": [1, {\"c\": null}]}"}') LIKE '[]  null  ""  %{}  {%' AS documents;
 SELECT check_nested('jsonb', ARRAY(SELECT jsonb_build_object('list', jsonb_agg(i % 5))::text FROM generate_series(1, 300) i, unnest('{254,255,256,300}'::int[]) most
 								   WHERE i <= most GROUP BY most)) ~ '^{"list": ' AS long_lists;
 

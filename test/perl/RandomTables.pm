@@ -128,12 +128,13 @@ $key_types{'range'} = sub {
 
 	return "(CASE abs($_[0] % 6) WHEN 0 THEN 'empty' WHEN 1 THEN $type(NULL, $upper, $bounds) WHEN 2 THEN $type($lower, NULL, $bounds) ELSE $type($lower, 8 + $upper, $bounds) END)";
 };
+# An update can give each part another number.
 $key_types{'range of texts'} = sub {
-	my @bounds = map { "one_of('{a,B,b,é,zz}'::text[], hashint8extended($_[0], $_))" } 1, 2;
+	my ($lower, $upper) = ("one_of('{a,A,b}'::text[], hashint8extended($_[0], 1))", "one_of('{B,é,zz}'::text[], hashint8extended($_[0], 2))");
 
-	return "(CASE WHEN $bounds[0] COLLATE \"en-x-icu\" <= $bounds[1] COLLATE \"en-x-icu\" THEN a_range($bounds[0], $bounds[1], one_of('{[],(),[),(]}'::text[], $_[0])) ELSE a_range(NULL, $bounds[1]) END)";
+	return "a_range(CASE WHEN $_[0] % 7 <> 0 THEN $lower END, $upper, one_of('{[],(),[),(]}'::text[], $_[0]))";
 };
-$key_types{'multirange'} = sub { "(SELECT range_agg(int8range(abs($_[0] % 4), abs(h % 20) + abs($_[0] % 4)) ORDER BY h) FROM hashint8extended($_[0], 1) h, generate_series(1, 1 + abs($_[0] % 3)))" };
+$key_types{'multirange'} = sub { "(SELECT range_agg(int8range(abs($_[0] % 4), 4 + abs(h % 20)) ORDER BY h) FROM hashint8extended($_[0], 1) h, generate_series(1, 1 + abs($_[0] % 3)))" };
 $key_types{'document'} = sub { "a_document($_[0], 3)" };
 
 # Extreme values of these types, and others at which an encoding changes: the SQL type,
