@@ -52,6 +52,9 @@ SELECT check_sort('SELECT id FROM nested_rows ORDER BY ROW(b, ROW(a, ARRAY[d, NU
 -- records of other columns can be compared as long as earlier columns differ
 SELECT check_sort('SELECT id FROM nested_rows ORDER BY CASE WHEN id % 2 = 0 THEN ROW(id, a) ELSE ROW(id, b) END', 'id');
 SELECT error_of('SELECT * FROM nested_rows ORDER BY CASE WHEN id % 2 = 0 THEN ROW(1, a) ELSE ROW(1, b) END') ~ '^cannot compare dissimilar column types' AS an_error;
+-- a column that cannot be compared matters only if all before it are equal
+SELECT check_sort('SELECT id FROM nested_rows ORDER BY ROW(id, ''{}''::json)', 'id');
+SELECT error_of('SELECT * FROM nested_rows ORDER BY ROW(a, ''{}''::json)');
 SELECT error_of('SELECT * FROM nested_rows ORDER BY ARRAY[b COLLATE "C", b COLLATE "POSIX"]');
 
 -- range_cmp(): an empty one, then bounds

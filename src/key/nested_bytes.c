@@ -31,7 +31,6 @@
 #include "catalog/pg_type_d.h"
 #include "miscadmin.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/jsonb.h"
 #include "utils/multirangetypes.h"
@@ -151,7 +150,8 @@ gpusort_nested_create(GsNestedKind kind, Oid collation, GsFindPartEncoding find,
 
 /*
  * Look up a type of parts.  If 'comparison' is valid and not that of the type's default
- * operator class, only it knows the order.
+ * operator class, only it knows the order.  A type can have none: columns of records are not
+ * compared if earlier ones differ, and PostgreSQL raises an error only if they are.
  */
 static void
 find_part_type(const GsNested *nested, GsPartType *part, Oid type, Oid collation,
@@ -167,13 +167,8 @@ find_part_type(const GsNested *nested, GsPartType *part, Oid type, Oid collation
 	part->collation = collation;
 	if (OidIsValid(comparison) && comparison != entry->cmp_proc)
 		fmgr_info_cxt(comparison, &part->comparison, nested->context);
-	else
+	else if (OidIsValid(entry->cmp_proc_finfo.fn_oid))
 	{
-		if (!OidIsValid(entry->cmp_proc_finfo.fn_oid))
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_FUNCTION),
-					 errmsg("could not identify a comparison function for type %s",
-							format_type_be(type))));
 		fmgr_info_copy(&part->comparison, &entry->cmp_proc_finfo, nested->context);
 		if (OidIsValid(entry->lt_opr))
 			part->encoding = nested->find(entry->lt_opr, collation);
@@ -378,7 +373,8 @@ next_of_reference(const GsNestedWriter *writer, const GsPartType *type)
 	const GsNestedReference *reference = writer->reference;
 	const GsReferencePart *part;
 
-	if (reference == NULL || writer->nopen >= reference->count)
+	if (reference == NULL || writer->nopen >= reference->count ||
+		!OidIsValid(type->comparison.fn_oid))
 		return NULL;
 	part = &reference->parts[writer->nopen];
 	return part->type == type->type && part->collation == type->collation &&
