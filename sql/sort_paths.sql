@@ -84,6 +84,13 @@ SELECT query, check_rows(query) ~ '^same [0-9]+ rows, [1-9] GpuSort' AS same FRO
 	('SELECT other, many FROM facts EXCEPT SELECT id, kind FROM small')) v (query);
 RESET enable_hashagg;
 
+-- groups whose order nobody asks for: the keys with most values, and fixed length, come first
+EXPLAIN (COSTS OFF) SELECT DISTINCT few, many FROM facts;
+EXPLAIN (COSTS OFF) SELECT few, many, count(*) FROM facts GROUP BY few, many;
+EXPLAIN (COSTS OFF) SELECT few, many, count(*) FROM facts GROUP BY few, many ORDER BY few;
+EXPLAIN (COSTS OFF) SELECT DISTINCT ON (few, many) few, many, id FROM facts;
+SELECT check_sort('SELECT * FROM (SELECT DISTINCT few, many, d FROM facts OFFSET 0) s ORDER BY few, many, d', 'few, many, d');
+
 -- of columns that depend on each other the planner expects far too many groups;
 -- its own statistics of them are believed
 CREATE TABLE dependent AS

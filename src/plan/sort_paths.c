@@ -41,6 +41,9 @@
 /* A key of fixed length is worth this many times its values: its words are exact and cheap. */
 #define FIXED_LENGTH_GAIN		4.0
 
+/* A key comes before another one if it is worth this many times as much: estimates vary. */
+#define CLEARLY_MORE			2.0
+
 static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
 
 static const Path *
@@ -359,7 +362,7 @@ order_group_keys(PlannerInfo *root, List *pathkeys, double rows)
 		double		spread = spread_of_key(root, lfirst_node(PathKey, lc), rows);
 		int			place = list_length(ordered);
 
-		for (; place > 0 && spreads[place - 1] < spread; place--)
+		for (; place > 0 && spreads[place - 1] * CLEARLY_MORE < spread; place--)
 			spreads[place] = spreads[place - 1];
 		spreads[place] = spread;
 		ordered = list_insert_nth(ordered, place, lfirst(lc));

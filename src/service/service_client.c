@@ -383,10 +383,11 @@ open_client(const GsSlotRequest *request, GsReason *reason)
 	gpusort_service_wake();
 
 	/*
-	 * A service that was not ready when the epoch was read does not declare
-	 * this session lost, so it must still be ready.
+	 * The service was ready.  One that was not any more when the epoch was
+	 * read does not declare this session lost, so it must still be ready.
 	 */
-	*reason = gpusort_client_availability();
+	*reason = gpusort_client_availability() == GS_REASON_NONE ?
+		GS_REASON_NONE : GS_REASON_SERVICE_LOST;
 	if (*reason == GS_REASON_NONE &&
 		!wait_while(client, GS_SLOT_OPENING, GS_WAIT_OPEN))
 		*reason = client->failure;
