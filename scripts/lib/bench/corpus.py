@@ -1,9 +1,16 @@
 """scripts/bench corpus: runs what analysts ask, by stock PostgreSQL and by ours in turn, with several
 settings, and says where ours is slower.
 
-There are families of tables and queries: analysts (events, customers and orders of a shop), hits (a
-table of 105 columns, as in ClickBench), groups (groups and joins of a few columns, as in the H2O
-benchmark) and movies (joins of many tables, as in the Join Order Benchmark); they are in corpus/.
+There are families of tables and queries, which are in corpus/:
+  analysts  40 queries of a shop: events of its web site, sessions, customers, orders and their lines,
+            with skew, NULLs, NaN, jsonb.  Funnels, the best of each group, retention, rollups,
+            distinct counts, percentiles, running totals, joins, set operations, exports
+  hits      22 as in ClickBench, of a table of 105 columns, whose texts are mostly empty or have few
+            values: groups of urls and phrases, distinct users, whole rows in order
+  groups    23 as in the H2O benchmark, of nine columns with few and many groups: sums, medians and
+            deviations, the two best, joins
+  movies    19 as in the Join Order Benchmark, of skewed tables that depend on each other: joins of 4
+            to 12 tables, with min(), groups or an order on top
 
 Each query is run in new sessions, first and a second time, with each work_mem and each maximum of
 workers; everything else is as the server has it.  Prints milliseconds, medians; whether the plans
