@@ -198,8 +198,8 @@ endif
 $(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/src/*/*/*.h) \
 	$(srcdir)/cuda/gpusort_device.h
 
-# Changes with the commit, and otherwise not.
-src/version.o: build/gpusort_build.h
+# The header changes with the commit, and otherwise not; the version is above.
+src/version.o: build/gpusort_build.h $(srcdir)/Makefile
 build/gpusort_build.h: FORCE
 	@$(srcdir)/scripts/lib/describe-build $@
 

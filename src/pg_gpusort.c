@@ -24,8 +24,6 @@
 #include "sort/base/warm_memory.h"
 #include "version.h"
 
-GPUSORT_MODULE_MAGIC("pg_gpusort", GPUSORT_VERSION);
-
 extern PGDLLEXPORT void _PG_init(void);
 
 /*

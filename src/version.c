@@ -3,8 +3,9 @@
  * version.c
  *		Which build of the library this is.
  *
- * No other file includes gpusort_build.h, which scripts/lib/describe-build writes: with
- * another commit only this file is compiled anew.
+ * No other file includes gpusort_build.h, which scripts/lib/describe-build writes, or uses
+ * GPUSORT_VERSION of the Makefile: with another commit or version only this file is
+ * compiled anew.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,6 +16,14 @@
 
 #include "gpusort_build.h"
 #include "version.h"
+
+GPUSORT_MODULE_MAGIC("pg_gpusort", GPUSORT_VERSION);
+
+const char *
+gpusort_version_number(void)
+{
+	return GPUSORT_VERSION;
+}
 
 const char *
 gpusort_version_commit(void)

@@ -10,6 +10,9 @@
 
 #include "fmgr.h"
 
+/* Of the release, in three numbers. */
+extern const char *gpusort_version_number(void);
+
 /* Abbreviated, and followed by "-dirty" if the sources differed from it; "unknown" outside of git. */
 extern const char *gpusort_version_commit(void);
 

@@ -328,7 +328,7 @@ gpusort_status(PG_FUNCTION_ARGS)
 	bool		gpu = reason == GS_REASON_NONE;
 
 	begin_rows(fcinfo, types, lengthof(types));
-	put_status(result, "version", GPUSORT_VERSION);
+	put_status(result, "version", gpusort_version_number());
 	put_status(result, "commit", gpusort_version_commit());
 	put_status(result, "built", gpusort_version_built());
 	put_status(result, "backend", gpu ? "gpu" : "cpu");
