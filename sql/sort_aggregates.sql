@@ -58,6 +58,15 @@ SELECT check_aggs('SELECT string_agg(DISTINCT s, '','') AS a, string_agg(DISTINC
 SELECT check_aggs('SELECT string_agg(s, '','' ORDER BY s DESC) AS a FROM agg_rows');
 SELECT check_aggs('SELECT json_agg(few ORDER BY few)::text AS a FROM agg_rows');
 SELECT check_aggs('SELECT count(DISTINCT k + 1) AS c FROM agg_rows');
+-- counts that do not begin with 0
+CREATE AGGREGATE count_from_10(*) (SFUNC = int8inc, STYPE = int8, INITCOND = '10');
+CREATE AGGREGATE count_values_from_10("any") (SFUNC = int8inc_any, STYPE = int8, INITCOND = '10');
+CREATE AGGREGATE count_from_first_value(int8) (SFUNC = int8inc_any, STYPE = int8);
+SELECT check_aggs('SELECT count_values_from_10(DISTINCT few) AS a FROM agg_rows');
+SELECT check_aggs('SELECT count(DISTINCT few) AS a, count_from_10(*) AS b FROM agg_rows');
+SELECT check_aggs('SELECT mode() WITHIN GROUP (ORDER BY few) AS a, count_from_10(*) AS b FROM agg_rows');
+SELECT split_part(check_aggs('SELECT count_from_first_value(DISTINCT k) AS a FROM agg_rows'), ',', 1);
+DROP AGGREGATE count_from_10(*), count_values_from_10("any"), count_from_first_value(int8);
 
 -- percentiles and mode, which share their values
 EXPLAIN (COSTS OFF) SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f) FROM agg_rows;

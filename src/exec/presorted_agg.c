@@ -204,6 +204,13 @@ is_mode(const AggState *state, int transno)
 	return true;
 }
 
+/* Does an aggregate count from 0 on?  One that a user has created can begin elsewhere. */
+static bool
+counts_from_zero(const AggStatePerTransData * pertrans)
+{
+	return !pertrans->initValueIsNull && DatumGetInt64(pertrans->initValue) == 0;
+}
+
 /* Returns the function that counts what an aggregate wants to know, or NULL. */
 static PGFunction
 counter_of(const AggState *state, int transno)
@@ -213,7 +220,7 @@ counter_of(const AggState *state, int transno)
 	if (pertrans->transfn_oid == F_INT8INC)
 		return count_rows;
 	if (pertrans->transfn_oid == F_INT8INC_ANY && pertrans->aggref->aggdistinct != NIL)
-		return count_groups;
+		return counts_from_zero(pertrans) ? count_groups : NULL;
 	return is_mode(state, transno) ? take_counts : NULL;
 }
 
@@ -227,7 +234,7 @@ is_answered(const AggState *state, int transno, const GsSortKeys *keys, GsWanted
 	if (aggref->aggfilter != NULL)
 		return false;
 	if (wanted == GS_WANTS_COUNTS && pertrans->transfn_oid == F_INT8INC)
-		return true;
+		return counts_from_zero(pertrans);
 	return (wanted == GS_WANTS_KEYS ? gpusort_percentiles_support(state, transno, false) :
 			counter_of(state, transno) != NULL) &&
 		sorts_by_first_key(aggref, keys);
