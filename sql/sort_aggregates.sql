@@ -309,5 +309,32 @@ SELECT split_part(check_aggs('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY
 SELECT split_part(check_aggs('SELECT count(DISTINCT k) AS a FROM agg_rows'), ', temporary', 1);
 SELECT split_part(check_aggs('SELECT many, count(DISTINCT s) AS a, sum(few) AS b FROM agg_rows GROUP BY many'), ', temporary', 1);
 
-DROP FUNCTION check_aggs, rows_of;
+-- expressions are computed once for each row, and what only they need is not kept with the rows; 16 and later compute them twice below a Gather Merge
+SET enable_gathermerge = off;
+CREATE FUNCTION dear(text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS 'BEGIN RETURN upper($1); END';
+CREATE FUNCTION kept_for(query text) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (VERBOSE, FORMAT JSON) ' || query INTO plan;
+	RETURN jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort").Output');
+END $$;
+SELECT aggregates, kept_for('SELECT ' || aggregates || ' FROM agg_rows')
+FROM unnest(ARRAY[
+	'count(DISTINCT dear(s))', 'count(DISTINCT dear(s)), count(s)', 'count(DISTINCT dear(s)), count(dear(s))',
+	'count(DISTINCT dear(s)), count(*) FILTER (WHERE s > few::text)', 'mode() WITHIN GROUP (ORDER BY dear(s))',
+	'string_agg(dear(s), s ORDER BY dear(s))', 'string_agg(dear(s), grp::text ORDER BY dear(s))']) aggregates;
+SELECT kept_for('SELECT count(DISTINCT dear(s)) FROM agg_rows HAVING count(s) > 0');
+SELECT kept_for('SELECT s, count(DISTINCT dear(s)) FROM agg_rows GROUP BY s');
+SELECT split_part(check_aggs('SELECT grp + few AS a, count(DISTINCT dear(s)) AS b, min(few) AS c FROM agg_rows GROUP BY 1 HAVING max(dear(s)) < min(s)'), ', temporary', 1);
+SET track_functions = 'all';
+SELECT count(DISTINCT dear(s)), count(*) FROM agg_rows;
+SELECT count(*) FROM (SELECT id FROM agg_rows ORDER BY dear(s) OFFSET 0) rows;
+SELECT count(*) FROM (SELECT rank() OVER (PARTITION BY dear(s) ORDER BY id) FROM agg_rows) rows WHERE rank = 1;
+SELECT count(*) FROM (SELECT dear(s), count(DISTINCT k) FROM agg_rows GROUP BY 1) groups;
+RESET track_functions;
+SELECT pg_stat_force_next_flush();
+SELECT pg_stat_get_function_calls('dear(text)'::regprocedure) / 20000.0 AS for_each_row;
+
+DROP FUNCTION check_aggs, rows_of, dear, kept_for;
 DROP TABLE agg_rows, no_rows;

@@ -436,36 +436,76 @@ find_order(PlannerInfo *root, double rows, double groups,
  * ----------------------------------------------------------------
  */
 
+/* A column of the input, and expressions that are computed below the sort. */
+typedef struct GsColumnUse
+{
+	const Node *column;
+	const List *computed;
+} GsColumnUse;
+
+/* Is the column needed, other than for these expressions? */
+static bool
+needs_column(Node *node, GsColumnUse *use)
+{
+	if (node == NULL)
+		return false;
+	if (equal(node, use->column))
+		return true;
+	if (list_member(use->computed, node))
+		return false;
+	return expression_tree_walker(node, needs_column, use);
+}
+
 /*
  * Make a path compute the expressions that aggregates sort by, if it does not
  * yet.  Otherwise the planner would compute them above a Gather, and sinks
- * could not take the rows.
+ * could not take the rows.  Columns that only these expressions need, such as the document
+ * of a field, are not kept with the rows then.
  */
 static Path *
-compute_exprs(PlannerInfo *root, RelOptInfo *input_rel, Path *input,
-			  const List *exprs)
+compute_exprs(const GsSortedNode *group, Path *input, const List *exprs)
 {
-	PathTarget *target = copy_pathtarget(input->pathtarget);
+	PathTarget *target = create_empty_pathtarget();
 	ListCell   *lc;
 
+	foreach(lc, input->pathtarget->exprs)
+	{
+		Index		group_ref = get_pathtarget_sortgroupref(input->pathtarget,
+															foreach_current_index(lc));
+		GsColumnUse use = {lfirst(lc), exprs};
+
+		if (group_ref > 0 || needs_column((Node *) group->rel->reltarget->exprs, &use) ||
+			needs_column(group->root->parse->havingQual, &use))
+			add_column_to_pathtarget(target, lfirst(lc), group_ref);
+	}
 	foreach(lc, exprs)
 		if (!IsA(lfirst(lc), Const))
 		add_new_column_to_pathtarget(target, lfirst(lc));
-	if (list_length(target->exprs) == list_length(input->pathtarget->exprs))
+	if (equal(target->exprs, input->pathtarget->exprs))
 		return input;
-	set_pathtarget_cost_width(root, target);
-	return (Path *) create_projection_path(root, input_rel, input, target);
+	set_pathtarget_cost_width(group->root, target);
+	return (Path *) create_projection_path(group->root, group->input_rel, input, target);
+}
+
+/* Returns what it takes to compute expressions for a row. */
+static Cost
+cost_of_exprs(PlannerInfo *root, List *exprs)
+{
+	QualCost	cost;
+
+	cost_qual_eval(&cost, exprs, root);
+	return cost.per_tuple;
 }
 
 /* Returns a partial path that computes these expressions, or NULL. */
 static Path *
-partial_input(PlannerInfo *root, RelOptInfo *input_rel, const GsAggOrder *order)
+partial_input(const GsSortedNode *group, const GsAggOrder *order)
 {
-	Path	   *partial = gpusort_cost_partial_path(input_rel);
+	Path	   *partial = gpusort_cost_partial_path(group->input_rel);
 
-	if (partial == NULL || !is_parallel_safe(root, (Node *) order->exprs))
+	if (partial == NULL || !is_parallel_safe(group->root, (Node *) order->exprs))
 		return NULL;
-	return compute_exprs(root, input_rel, partial, order->exprs);
+	return compute_exprs(group, partial, order->exprs);
 }
 
 /*
@@ -522,8 +562,10 @@ gpusort_agg_paths_add(const GsSortedNode *group)
 	if (!sorts_by_itself(best))
 		order.own_sorts = 0;
 	agg.pathkeys = order.pathkeys;
-	agg.input = compute_exprs(root, group->input_rel, group->input, order.exprs);
-	agg.partial = partial_input(root, group->input_rel, &order);
+	agg.input = compute_exprs(group, group->input, order.exprs);
+	agg.computed = cost_of_exprs(root, list_difference(agg.input->pathtarget->exprs,
+													   group->input->pathtarget->exprs));
+	agg.partial = partial_input(group, &order);
 	path = gpusort_sorted_node_path(&agg, &sort);
 	if (path == NULL)
 		return false;

@@ -37,6 +37,8 @@ typedef struct GsSortedNode
 	double		row_cost;		/* one of those above */
 	double		groups;			/* that take GPUSORT_GROUP_COST each */
 	double		rows;			/* that it returns, or 0 for those of its path */
+	Cost		computed;		/* for each row, of what its aggregates
+								 * compute and the input has already */
 	PathTarget *target;			/* of a projection above it, or NULL */
 	/* Make its path over a sort of this part of the rows. */
 	Path	   *(*make) (const struct GsSortedNode *node, Path *sort, double part);

@@ -383,6 +383,7 @@ make_group(const GsSortedNode *node, Path *sort, double part)
 	if (!root->parse->hasAggs)
 		return (Path *) create_group_path(root, node->rel, sort, clause, having, groups);
 	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
+	costs.transCost.per_tuple -= node->computed;
 
 	/*
 	 * If all columns of GROUP BY are constant, 16 and later have none left in

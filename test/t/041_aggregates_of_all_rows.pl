@@ -63,6 +63,10 @@ asks('a sum besides', 'SELECT count(DISTINCT different), sum(few) FROM readings'
 asks('groups', 'SELECT skewed, count(DISTINCT few) FROM readings GROUP BY skewed', 30000, 'SET enable_hashagg = off');
 asks('a percentile of some rows', 'SELECT count(DISTINCT few), percentile_cont(0.5) WITHIN GROUP (ORDER BY level) FILTER (WHERE id > 9) FROM readings', 30000);
 
+# Workers compute what aggregates sort by, and leave out what only that needs.
+like($node->safe_psql('postgres', "$parallel; EXPLAIN (VERBOSE, COSTS OFF) SELECT count(DISTINCT upper(url)) FROM readings"),
+	qr/Parallel Seq Scan on public.readings\n\s+Output: upper\(url\)$/, 'an expression');
+
 # ---- What they return ----
 
 my @queries = (
