@@ -41,7 +41,7 @@ log_start(void)
 	no_service = gpusort_service_absence();
 	gpusort_warm_memory_status(&memory);
 	ereport(LOG,
-			(errmsg("pg_gpusort %s: %s; %s", gpusort_version_text(),
+			(errmsg("pg_gpusort %s: %s; %s", gpusort_version_text,
 					no_service == NULL ?
 					psprintf("GPUs by library \"%s\"", gpusort_service_library_path()) :
 					psprintf("no GPUs: %s", no_service),

@@ -19,29 +19,11 @@
 
 GPUSORT_MODULE_MAGIC("pg_gpusort", GPUSORT_VERSION);
 
-const char *
-gpusort_version_number(void)
-{
-	return GPUSORT_VERSION;
-}
-
-const char *
-gpusort_version_commit(void)
-{
-	return GPUSORT_COMMIT;
-}
-
-const char *
-gpusort_version_built(void)
-{
-	return GPUSORT_BUILT;
-}
-
-const char *
-gpusort_version_text(void)
-{
-	return GPUSORT_VERSION " (commit " GPUSORT_COMMIT ", built " GPUSORT_BUILT ")";
-}
+const char	gpusort_version_number[] = GPUSORT_VERSION;
+const char	gpusort_version_commit[] = GPUSORT_COMMIT;
+const char	gpusort_version_built[] = GPUSORT_BUILT;
+const char	gpusort_version_text[] =
+GPUSORT_VERSION " (commit " GPUSORT_COMMIT ", built " GPUSORT_BUILT ")";
 
 void
 gpusort_version_refuse(FunctionCallInfo fcinfo, const char *detail)

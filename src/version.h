@@ -11,16 +11,16 @@
 #include "fmgr.h"
 
 /* Of the release, in three numbers. */
-extern const char *gpusort_version_number(void);
+extern const char gpusort_version_number[];
 
 /* Abbreviated, and followed by "-dirty" if the sources differed from it; "unknown" outside of git. */
-extern const char *gpusort_version_commit(void);
+extern const char gpusort_version_commit[];
 
 /* The date of the commit, or of SOURCE_DATE_EPOCH, such as "2026-11-28"; or "unknown". */
-extern const char *gpusort_version_built(void);
+extern const char gpusort_version_built[];
 
 /* All in one line, for users. */
-extern const char *gpusort_version_text(void);
+extern const char gpusort_version_text[];
 
 /*
  * Raise an error: the script of another build has created this SQL function, as 'detail' says.  To

@@ -52,9 +52,6 @@ typedef struct GsAggRowOrder GsAggRowOrder;
 /* The rows of a group. */
 typedef struct GsAggRows GsAggRows;
 
-/* Returns by what an aggregate sorts: SortGroupClauses, or NIL. */
-extern const List *gpusort_agg_order_clauses(const Aggref *aggref);
-
 /*
  * Create the order of an aggregate, which must have one, in the current memory
  * context, which must live as long as the execution.  'nsorts' is as above.  'sorted' is the node

@@ -32,6 +32,7 @@
 #include "agg_context.h"
 #include "exec/agg_private.h"
 #include "exec/gpusort_node.h"
+#include "exec/presorted_agg.h"
 #include "key/distrust.h"
 #include "key/key_comparison.h"
 #include "sort/first_keys.h"
@@ -130,12 +131,6 @@ can_sort_by(const GsSortKeys *keys)
 			return false;
 	return gpusort_key_encoding_find(keys->operators[0], keys->collations[0],
 									 &descending).kind != GS_ENCODE_NONE;
-}
-
-const List *
-gpusort_agg_order_clauses(const Aggref *aggref)
-{
-	return aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
 }
 
 GsAggRowOrder *

@@ -40,11 +40,7 @@ static const CustomExecMethods exec_methods;
 Node *
 gpusort_node_create_state(CustomScan *plan)
 {
-	GsNodeState *node = palloc0(sizeof(GsNodeState));
-
-	NodeSetTag(node, T_CustomScanState);
-	node->css.methods = &exec_methods;
-	return (Node *) node;
+	return gpusort_make_node_state(sizeof(GsNodeState), &exec_methods);
 }
 
 static GsWorkerReports *

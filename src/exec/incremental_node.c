@@ -82,11 +82,7 @@ static const CustomExecMethods exec_methods;
 Node *
 gpusort_incremental_create_state(CustomScan *plan)
 {
-	GsIncrementalState *node = palloc0(sizeof(GsIncrementalState));
-
-	NodeSetTag(node, T_CustomScanState);
-	node->css.methods = &exec_methods;
-	return (Node *) node;
+	return gpusort_make_node_state(sizeof(GsIncrementalState), &exec_methods);
 }
 
 /* ----------------------------------------------------------------

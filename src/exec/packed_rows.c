@@ -240,24 +240,14 @@ static const CustomExecMethods unpack_methods = {
 	.ReScanCustomScan = unpack_rescan,
 };
 
-static Node *
-create_state(Size size, const CustomExecMethods *methods)
-{
-	CustomScanState *css = palloc0(size);
-
-	NodeSetTag(css, T_CustomScanState);
-	css->methods = methods;
-	return (Node *) css;
-}
-
 Node *
 gpusort_pack_create_state(CustomScan *plan)
 {
-	return create_state(sizeof(GsPackState), &pack_methods);
+	return gpusort_make_node_state(sizeof(GsPackState), &pack_methods);
 }
 
 Node *
 gpusort_unpack_create_state(CustomScan *plan)
 {
-	return create_state(sizeof(GsUnpackState), &unpack_methods);
+	return gpusort_make_node_state(sizeof(GsUnpackState), &unpack_methods);
 }

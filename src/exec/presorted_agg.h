@@ -10,6 +10,13 @@
 
 #include "nodes/execnodes.h"
 
+/* Returns by what an aggregate sorts: SortGroupClauses, or NIL. */
+static inline const List *
+gpusort_agg_order_clauses(const Aggref *aggref)
+{
+	return aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
+}
+
 /*
  * Can the sort of this aggregate be left out if the rows of each group come in
  * its order?  'transition_oid' and 'final_oid' are its functions, and

@@ -16,6 +16,7 @@
 
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
+#include "nodes/extensible.h"
 
 #include "sort/base/sort_spec.h"
 #include "sort/sort.h"
@@ -69,6 +70,17 @@ extern void gpusort_row_source_rewind(GsRowSource *source);
  */
 extern TupleTableSlot *gpusort_row_source_return(const GsRowSource *source, GsSort *sort,
 												 bool forward, TupleTableSlot *slot);
+
+/* Make the state of a custom node, in as many bytes, which are 0. */
+static inline Node *
+gpusort_make_node_state(Size bytes, const CustomExecMethods *methods)
+{
+	CustomScanState *css = palloc0(bytes);
+
+	NodeSetTag(css, T_CustomScanState);
+	css->methods = methods;
+	return (Node *) css;
+}
 
 /*
  * Have a custom node return rows in a slot for minimal tuples, which extracts columns when they are

@@ -66,10 +66,8 @@ static const CustomExecMethods sink_methods;
 Node *
 gpusort_sink_create_state(CustomScan *plan)
 {
-	GsSinkState *sink = palloc0(sizeof(GsSinkState));
+	GsSinkState *sink = (GsSinkState *) gpusort_make_node_state(sizeof(GsSinkState), &sink_methods);
 
-	NodeSetTag(sink, T_CustomScanState);
-	sink->css.methods = &sink_methods;
 	pg_atomic_init_u32(&sink->local.parallel.failure, GS_REASON_NONE);
 	sink->shared = &sink->local;
 	return (Node *) sink;

@@ -49,15 +49,6 @@ gpusort_key_encoding_name(const GsKeyEncoding *encoding)
 	}
 }
 
-bool
-gpusort_key_encoding_is_common(const GsKeyEncoding *encoding)
-{
-	if (encoding->kind == GS_ENCODE_NESTED)
-		return gpusort_nested_is_common(encoding->state->nested);
-	return encoding->kind != GS_ENCODE_ENUM ||
-		gpusort_enum_numbers_are_common(encoding->state->numbers);
-}
-
 Size
 gpusort_key_encoding_set_memory(const GsKeyEncoding *encoding, Size limit)
 {

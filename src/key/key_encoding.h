@@ -18,7 +18,7 @@
  *
  * Words can be compared only within one sort, and only with words of the same
  * encoding.  They can be compared with words of another process if
- * gpusort_key_encoding_is_common() is true in both processes.
+ * gpusort_key_encoding_is_common() of type_words.h is true in both processes.
  *
  *-------------------------------------------------------------------------
  */
@@ -128,12 +128,6 @@ gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding)
 {
 	return encoding->kind >= GS_ENCODE_BOOL && encoding->kind <= GS_ENCODE_TIMETZ;
 }
-
-/*
- * Returns true if other processes with the same active snapshot would encode
- * all values so far as the same words.
- */
-extern bool gpusort_key_encoding_is_common(const GsKeyEncoding *encoding);
 
 /*
  * Some encodings keep what they have made of recent values.  Let that be 'limit' bytes, or

@@ -32,6 +32,7 @@
 #include "key/distrust.h"
 #include "key/key_encoding.h"
 #include "key/key_plan.h"
+#include "key/type_words.h"
 #include "settings.h"
 
 #define WORD_BITS	64

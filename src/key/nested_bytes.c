@@ -281,23 +281,18 @@ find_types(GsNested *nested, Oid type, int32 typmod)
 	return types;
 }
 
-static bool
-is_common(const GsPartType *type)
-{
-	const GsKeyEncoding *encoding = &type->encoding;
-
-	if (encoding->kind == GS_ENCODE_NESTED)
-		return gpusort_nested_is_common(encoding->state->nested);
-	return encoding->kind != GS_ENCODE_ENUM ||
-		gpusort_enum_numbers_are_common(encoding->state->numbers);
-}
-
 bool
-gpusort_nested_is_common(const GsNested *nested)
+gpusort_key_encoding_is_common(const GsKeyEncoding *encoding)
 {
-	for (const GsPartTypes *types = nested->types; types != NULL; types = types->next)
+	const GsPartTypes *types;
+
+	if (encoding->kind == GS_ENCODE_ENUM)
+		return gpusort_enum_numbers_are_common(encoding->state->numbers);
+	if (encoding->kind != GS_ENCODE_NESTED)
+		return true;
+	for (types = encoding->state->nested->types; types != NULL; types = types->next)
 		for (int i = 0; i < types->nparts; i++)
-			if (!is_common(&types->parts[i]))
+			if (!gpusort_key_encoding_is_common(&types->parts[i].encoding))
 				return false;
 	return true;
 }

@@ -124,8 +124,11 @@ typedef GsEncodingRest (*GsWritePart) (const GsKeyEncoding *encoding, Datum valu
 extern GsNested *gpusort_nested_create(GsNestedKind kind, Oid collation,
 									   GsFindPartEncoding find, GsWritePart write);
 
-/* Have other processes the same bytes for the parts written so far? */
-extern bool gpusort_nested_is_common(const GsNested *nested);
+/*
+ * Returns true if other processes with the same active snapshot would encode
+ * all values so far as the same words, whatever the kind of the encoding is.
+ */
+extern bool gpusort_key_encoding_is_common(const GsKeyEncoding *encoding);
 
 /*
  * Write the bytes of a value, relative to the reference unless that is NULL.  Returns whether

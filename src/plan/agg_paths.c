@@ -160,13 +160,6 @@ order_is_irrelevant(const Aggref *aggref, Oid transition)
 	}
 }
 
-/* Returns by what an aggregate sorts, or NIL. */
-static const List *
-clauses_of(const Aggref *aggref)
-{
-	return aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
-}
-
 /* Can rows come in any order, as far as the aggregates can tell? */
 static bool
 rows_may_be_reordered(const PlannerInfo *root)
@@ -178,7 +171,7 @@ rows_may_be_reordered(const PlannerInfo *root)
 		const AggInfo *info = lfirst(lc);
 		const Aggref *aggref = GPUSORT_AGGREF_OF(info);
 
-		if (clauses_of(aggref) == NIL &&
+		if (gpusort_agg_order_clauses(aggref) == NIL &&
 			!order_is_irrelevant(aggref, transition_of(root, info)->transfn_oid))
 			return false;
 	}
@@ -239,7 +232,7 @@ is_in_order(const VariableStatData *variable)
 static GsAggKey
 look_up_key(PlannerInfo *root, const Aggref *aggref)
 {
-	const SortGroupClause *clause = linitial(clauses_of(aggref));
+	const SortGroupClause *clause = linitial(gpusort_agg_order_clauses(aggref));
 	Node	   *expr = get_sortgroupclause_expr((SortGroupClause *) clause,
 												aggref->args);
 	VariableStatData variable;
@@ -316,7 +309,7 @@ static List *
 append_exprs_to(List *exprs, const Aggref *aggref)
 {
 	return list_concat(exprs,
-					   get_sortgrouplist_exprs((List *) clauses_of(aggref),
+					   get_sortgrouplist_exprs((List *) gpusort_agg_order_clauses(aggref),
 											   aggref->args));
 }
 
@@ -324,7 +317,7 @@ append_exprs_to(List *exprs, const Aggref *aggref)
 static void
 add_to_order(PlannerInfo *root, List **orders, const Aggref *aggref, double rows, double groups)
 {
-	List	   *clauses = (List *) clauses_of(aggref);
+	List	   *clauses = (List *) gpusort_agg_order_clauses(aggref);
 	List	   *pathkeys = make_pathkeys_for_sortclauses(root, clauses, aggref->args);
 	GsAggOrder *order;
 

@@ -52,30 +52,13 @@
 static planner_hook_type prev_planner_hook = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 
-static const CustomScanMethods plan_methods = {
-	.CustomName = "GpuSort",
-	.CreateCustomScanState = gpusort_node_create_state,
-};
-
-static const CustomScanMethods incremental_plan_methods = {
-	.CustomName = "GpuIncrementalSort",
-	.CreateCustomScanState = gpusort_incremental_create_state,
-};
-
-static const CustomScanMethods sink_plan_methods = {
-	.CustomName = "GpuSortSink",
-	.CreateCustomScanState = gpusort_sink_create_state,
-};
-
-static const CustomScanMethods pack_plan_methods = {
-	.CustomName = "GpuSortPack",
-	.CreateCustomScanState = gpusort_pack_create_state,
-};
-
-static const CustomScanMethods unpack_plan_methods = {
-	.CustomName = "GpuSortUnpack",
-	.CreateCustomScanState = gpusort_unpack_create_state,
-};
+/* The plan nodes. */
+static const CustomScanMethods sort_methods = {"GpuSort", gpusort_node_create_state};
+static const CustomScanMethods incremental_methods =
+{"GpuIncrementalSort", gpusort_incremental_create_state};
+static const CustomScanMethods sink_methods = {"GpuSortSink", gpusort_sink_create_state};
+static const CustomScanMethods pack_methods = {"GpuSortPack", gpusort_pack_create_state};
+static const CustomScanMethods unpack_methods = {"GpuSortUnpack", gpusort_unpack_create_state};
 
 /* A Gather of at least this many rows is worth packing them. */
 #define MIN_PACKED_ROWS		10000
@@ -285,7 +268,7 @@ Plan *
 gpusort_plan_divided_sort(const Sort *sort, int divided, bool paired)
 {
 	GsSortTraits traits = {.divided = divided,.paired = paired};
-	CustomScan *node = make_sort_node(sort, traits, 0, &plan_methods);
+	CustomScan *node = make_sort_node(sort, traits, 0, &sort_methods);
 
 	/* The planner is going to match these columns by their expressions. */
 	node->custom_scan_tlist = copyObject(sort->plan.targetlist);
@@ -343,7 +326,7 @@ static CustomScan *
 make_sink(const Sort *sort, Plan *partial, int plan_node_id)
 {
 	GsSortTraits traits = {0};
-	CustomScan *sink = make_node_over(partial, plan_node_id, &sink_plan_methods);
+	CustomScan *sink = make_node_over(partial, plan_node_id, &sink_methods);
 
 	sink->scan.plan.parallel_aware = true;
 	sink->custom_private = gpusort_private_make(sort, traits);
@@ -354,7 +337,7 @@ make_sink(const Sort *sort, Plan *partial, int plan_node_id)
 static CustomScan *
 make_pack(Plan *partial, int plan_node_id)
 {
-	CustomScan *pack = make_node_over(partial, plan_node_id, &pack_plan_methods);
+	CustomScan *pack = make_node_over(partial, plan_node_id, &pack_methods);
 	Const	   *rows = makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1,
 								 CStringGetTextDatum("packed rows"), false, false);
 	TargetEntry *column = makeTargetEntry((Expr *) rows, list_length(partial->targetlist) + 1,
@@ -468,7 +451,7 @@ is_over_divided_sort(const Plan *plan)
 {
 	while (plan != NULL && !IsA(plan, CustomScan))
 		plan = subplan_of(plan) != NULL ? subplan_of(plan) : outerPlan(plan);
-	return plan != NULL && ((const CustomScan *) plan)->methods == &plan_methods &&
+	return plan != NULL && ((const CustomScan *) plan)->methods == &sort_methods &&
 		gpusort_private_traits((const CustomScan *) plan).divided > 0;
 }
 
@@ -489,7 +472,7 @@ pack_in_child(Plan **child, void *context)
 		list_length(gather->plan.targetlist) >= MaxTupleAttributeNumber ||
 		(gather->plan.plan_rows < MIN_PACKED_ROWS && gpusort_debug_divide != GS_ON))
 		return;
-	unpack = make_node_over(&gather->plan, new_plan_node_id(statement), &unpack_plan_methods);
+	unpack = make_node_over(&gather->plan, new_plan_node_id(statement), &unpack_methods);
 	outerPlan(gather) = (Plan *) make_pack(outerPlan(gather), new_plan_node_id(statement));
 	gather->plan.targetlist = make_column_tlist(outerPlan(gather)->targetlist, OUTER_VAR, NIL);
 	*child = &unpack->scan.plan;
@@ -525,7 +508,7 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 	traits.ties = expect_ties(&keys, &sort->plan, context->statement->planned);
 	add_sink(sort, traits.ties, context->statement);
 	return with_columns(make_sort_node(sort, traits, CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
-									   CUSTOMPATH_SUPPORT_MARK_RESTORE, &plan_methods),
+									   CUSTOMPATH_SUPPORT_MARK_RESTORE, &sort_methods),
 						context->statement);
 }
 
@@ -543,7 +526,7 @@ swap_incremental_sort(IncrementalSort * sort, const GsSwapContext *context)
 		return &sort->sort.plan;
 	reason = gpusort_eligibility_of_incremental_sort(sort, context->bound);
 	if (reason == GS_REASON_NONE)
-		return with_columns(make_sort_node(&sort->sort, traits, 0, &incremental_plan_methods),
+		return with_columns(make_sort_node(&sort->sort, traits, 0, &incremental_methods),
 							context->statement);
 	gpusort_requirement_leave(GS_TASK_SORT, reason);
 	return &sort->sort.plan;
@@ -575,7 +558,7 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 		return swap_sort((Sort *) plan, context);
 	if (IsA(plan, IncrementalSort))
 		return swap_incremental_sort((IncrementalSort *) plan, context);
-	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &plan_methods)
+	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &sort_methods)
 	{
 		finish_divided_sort((CustomScan *) plan, context->statement->planned);
 		context->statement->any_divided = true;
@@ -642,11 +625,11 @@ start_with_gpusort(QueryDesc *query, int eflags)
 void
 gpusort_plan_swap_init(void)
 {
-	RegisterCustomScanMethods(&plan_methods);
-	RegisterCustomScanMethods(&incremental_plan_methods);
-	RegisterCustomScanMethods(&sink_plan_methods);
-	RegisterCustomScanMethods(&pack_plan_methods);
-	RegisterCustomScanMethods(&unpack_plan_methods);
+	RegisterCustomScanMethods(&sort_methods);
+	RegisterCustomScanMethods(&incremental_methods);
+	RegisterCustomScanMethods(&sink_methods);
+	RegisterCustomScanMethods(&pack_methods);
+	RegisterCustomScanMethods(&unpack_methods);
 	prev_planner_hook = planner_hook;
 	planner_hook = plan_with_gpusort;
 	prev_ExecutorStart_hook = ExecutorStart_hook;

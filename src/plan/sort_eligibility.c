@@ -464,15 +464,6 @@ typedef struct ColumnOrder
 	bool		unique;			/* does every row have another value? */
 } ColumnOrder;
 
-/* A sort key that is a column of a table. */
-typedef struct ColumnKey
-{
-	Oid			table;
-	AttrNumber	attno;
-	Oid			operator;		/* "<" or ">" */
-	Oid			collation;
-} ColumnKey;
-
 /* Does the operator sort in the order of the statistics, or in reverse? */
 static GsRowOrder
 order_of_operator(Oid operator, Oid statistics_operator)
@@ -489,9 +480,9 @@ order_of_operator(Oid operator, Oid statistics_operator)
 		GS_ROWS_REVERSED : GS_ROWS_IN_ORDER;
 }
 
-/* Returns what the statistics say of a column without NULLs. */
+/* Returns what the statistics say of a column without NULLs, for a sort by an operator. */
 static ColumnOrder
-order_of_statistics(HeapTuple statistics, const ColumnKey *key)
+order_of_statistics(HeapTuple statistics, Oid operator, Oid collation)
 {
 	Form_pg_statistic form = (Form_pg_statistic) GETSTRUCT(statistics);
 	ColumnOrder result = {.order = GS_ROWS_UNORDERED,
@@ -506,8 +497,8 @@ order_of_statistics(HeapTuple statistics, const ColumnKey *key)
 		return result;
 	rising = slot.nnumbers == 1 && slot.numbers[0] >= 1;
 	falling = slot.nnumbers == 1 && slot.numbers[0] <= -1;
-	if ((rising || falling) && slot.stacoll == key->collation)
-		result.order = order_of_operator(key->operator, slot.staop);
+	if ((rising || falling) && slot.stacoll == collation)
+		result.order = order_of_operator(operator, slot.staop);
 	if (falling && result.order != GS_ROWS_UNORDERED)
 		result.order = result.order == GS_ROWS_IN_ORDER ?
 			GS_ROWS_REVERSED : GS_ROWS_IN_ORDER;
@@ -516,19 +507,18 @@ order_of_statistics(HeapTuple statistics, const ColumnKey *key)
 }
 
 static ColumnOrder
-order_of_column(const ColumnKey *key)
+order_of_column(Oid table, AttrNumber attno, Oid operator, Oid collation)
 {
 	ColumnOrder result = {GS_ROWS_UNORDERED, false};
 	HeapTuple	statistics;
 
-	if (key->attno <= 0)
+	if (attno <= 0)
 		return result;
-	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(key->table),
-								 Int16GetDatum(key->attno),
-								 BoolGetDatum(false));
+	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
+								 Int16GetDatum(attno), BoolGetDatum(false));
 	if (HeapTupleIsValid(statistics))
 	{
-		result = order_of_statistics(statistics, key);
+		result = order_of_statistics(statistics, operator, collation);
 		ReleaseSysCache(statistics);
 	}
 	return result;
@@ -559,20 +549,16 @@ order_of_input(const Sort *sort, const PlannedStmt *statement)
 	const Plan *scan = sort->plan.lefttree;
 	GsRowOrder	order = GS_ROWS_UNORDERED;
 	ColumnOrder column = {GS_ROWS_UNORDERED, false};
-	ColumnKey	key;
+	Oid			table = rt_fetch(((const Scan *) scan)->scanrelid, statement->rtable)->relid;
 
-	key.table = rt_fetch(((const Scan *) scan)->scanrelid,
-						 statement->rtable)->relid;
 	/* Further keys do not matter once each row has another value. */
 	for (int k = 0; k < sort->numCols && !column.unique; k++)
 	{
 		const TargetEntry *entry = list_nth_node(TargetEntry, scan->targetlist,
 												 sort->sortColIdx[k] - 1);
 
-		key.attno = column_of(entry->expr);
-		key.operator = sort->sortOperators[k];
-		key.collation = sort->collations[k];
-		column = order_of_column(&key);
+		column = order_of_column(table, column_of(entry->expr), sort->sortOperators[k],
+								 sort->collations[k]);
 		if (k > 0 && column.order != order)
 			column.order = GS_ROWS_UNORDERED;
 		order = column.order;

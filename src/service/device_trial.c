@@ -59,6 +59,8 @@
 /* Rows of one number each.  Their arrays are in one piece of memory of whole pages. */
 typedef struct GsTrial
 {
+	const		GsDeviceApi *api;
+	GsDevice   *device;
 	int			words;			/* of a key */
 	uint32		chunk_rows;		/* of a chunk in either direction */
 	uint64	   *keys[TRIAL_WORDS];	/* of each row, word by word */
@@ -89,8 +91,7 @@ make_trial(GsTrial *trial)
 
 /* Put the rows from 'first' on into a session. */
 static GsStatus
-put_chunk(const GsDeviceApi * api, GsSession * session, const GsTrial *trial,
-		  uint32 first, uint32 rows)
+put_chunk(GsSession * session, const GsTrial *trial, uint32 first, uint32 rows)
 {
 	GsTicket	ticket;
 	GsStatus	status;
@@ -102,13 +103,12 @@ put_chunk(const GsDeviceApi * api, GsSession * session, const GsTrial *trial,
 
 	for (int w = 0; w < trial->words; w++)
 		chunk.keys[w] = (const uint64_t *) trial->keys[w] + first;
-	status = api->session_put(session, &chunk, &ticket);
-	return status == GPUSORT_OK ? api->session_wait(session, ticket) : status;
+	status = trial->api->session_put(session, &chunk, &ticket);
+	return status == GPUSORT_OK ? trial->api->session_wait(session, ticket) : status;
 }
 
 static GsStatus
-get_rows(const GsDeviceApi * api, GsSession * session, uint64 chunks,
-		 const GsTrial *trial, uint32 rows, uint32 *returned)
+get_rows(GsSession * session, uint64 chunks, const GsTrial *trial, uint32 rows, uint32 *returned)
 {
 	*returned = 0;
 	for (uint64 c = 0; c < chunks && *returned <= rows; c++)
@@ -117,10 +117,10 @@ get_rows(const GsDeviceApi * api, GsSession * session, uint64 chunks,
 			.data = trial->sorted + *returned
 		};
 		GsTicket	ticket;
-		GsStatus	status = api->session_get(session, c, &target, &ticket);
+		GsStatus	status = trial->api->session_get(session, c, &target, &ticket);
 
 		if (status == GPUSORT_OK)
-			status = api->session_wait(session, ticket);
+			status = trial->api->session_wait(session, ticket);
 		if (status != GPUSORT_OK)
 			return status;
 		*returned += target.rows;
@@ -129,19 +129,17 @@ get_rows(const GsDeviceApi * api, GsSession * session, uint64 chunks,
 }
 
 static GsStatus
-sort_in_session(const GsDeviceApi * api, GsSession * session, const GsTrial *trial,
-				uint32 rows, uint32 *returned)
+sort_in_session(GsSession * session, const GsTrial *trial, uint32 rows, uint32 *returned)
 {
 	GsSessionResult result = {0};
 	GsStatus	status = GPUSORT_OK;
 
 	for (uint32 first = 0; first < rows && status == GPUSORT_OK; first += trial->chunk_rows)
-		status = put_chunk(api, session, trial, first,
-						   Min(rows - first, trial->chunk_rows));
+		status = put_chunk(session, trial, first, Min(rows - first, trial->chunk_rows));
 	if (status == GPUSORT_OK)
-		status = api->session_sort(session, &result);
+		status = trial->api->session_sort(session, &result);
 	if (status == GPUSORT_OK)
-		status = get_rows(api, session, result.chunks, trial, rows, returned);
+		status = get_rows(session, result.chunks, trial, rows, returned);
 	return status;
 }
 
@@ -150,8 +148,7 @@ sort_in_session(const GsDeviceApi * api, GsSession * session, const GsTrial *tri
  * rows have come back; there may be too many, unless the device is right.
  */
 static GsStatus
-sort_trial(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial, uint32 rows,
-		   uint32 *returned)
+sort_trial(const GsTrial *trial, uint32 rows, uint32 *returned)
 {
 	GsSessionOptions options = {
 		.key_words = trial->words,
@@ -162,12 +159,12 @@ sort_trial(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial, uin
 		.expected_rows = rows
 	};
 	GsSession  *session;
-	GsStatus	status = api->session_begin(device, &options, &session);
+	GsStatus	status = trial->api->session_begin(trial->device, &options, &session);
 
 	if (status != GPUSORT_OK)
 		return status;
-	status = sort_in_session(api, session, trial, rows, returned);
-	api->session_end(session);
+	status = sort_in_session(session, trial, rows, returned);
+	trial->api->session_end(session);
 	return status;
 }
 
@@ -222,7 +219,7 @@ rows_are_right(const GsTrial *trial, uint32 returned)
 }
 
 static GsStatus
-check(const GsDeviceApi * api, GsDevice * device, GsTrial *trial, char *message)
+check(GsTrial *trial, char *message)
 {
 	uint32		returned;
 	GsStatus	status;
@@ -230,7 +227,7 @@ check(const GsDeviceApi * api, GsDevice * device, GsTrial *trial, char *message)
 	trial->words = TRIAL_WORDS;
 	trial->chunk_rows = CHECK_CHUNK_ROWS;
 	make_checked_rows(trial);
-	status = sort_trial(api, device, trial, CHECK_ROWS, &returned);
+	status = sort_trial(trial, CHECK_ROWS, &returned);
 	if (status != GPUSORT_OK || rows_are_right(trial, returned))
 		return status;
 	strlcpy(message, "it sorted test rows incorrectly", GPUSORT_MESSAGE_BYTES);
@@ -298,8 +295,7 @@ measure_cpu(const GsTrial *trial)
 
 /* Set the microseconds of sorting so many rows on the device. */
 static GsStatus
-measure_device(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial,
-			   uint32 rows, int tries, double *least)
+measure_device(const GsTrial *trial, uint32 rows, int tries, double *least)
 {
 	*least = get_float8_infinity();
 	for (int i = 0; i < tries; i++)
@@ -309,7 +305,7 @@ measure_device(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial,
 		GsStatus	status;
 
 		INSTR_TIME_SET_CURRENT(start);
-		status = sort_trial(api, device, trial, rows, &returned);
+		status = sort_trial(trial, rows, &returned);
 		if (status != GPUSORT_OK)
 			return status;
 		*least = Min(*least, us_since(start));
@@ -319,11 +315,10 @@ measure_device(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial,
 
 /* Set the nanoseconds of a row, given what few rows take. */
 static GsStatus
-measure_row(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial,
-			uint32 rows, int tries, double few_us, double *row_ns)
+measure_row(const GsTrial *trial, uint32 rows, int tries, double few_us, double *row_ns)
 {
 	double		us;
-	GsStatus	status = measure_device(api, device, trial, rows, tries, &us);
+	GsStatus	status = measure_device(trial, rows, tries, &us);
 
 	if (status == GPUSORT_OK)
 		*row_ns = Max(us - few_us, 0) * 1000 / (rows - FEW_ROWS);
@@ -331,7 +326,7 @@ measure_row(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial,
 }
 
 static GsStatus
-measure(const GsDeviceApi * api, GsDevice * device, GsTrial *trial, GsDeviceSpeed *speed)
+measure(GsTrial *trial, GsDeviceSpeed *speed)
 {
 	double		cpu_us;
 	double		few_us;
@@ -344,13 +339,11 @@ measure(const GsDeviceApi * api, GsDevice * device, GsTrial *trial, GsDeviceSpee
 	if (cpu_us == 0)
 		return GPUSORT_HOST_MEMORY;
 	speed->cpu_row_ns = cpu_us * 1000 / ALL_ROWS;
-	status = measure_device(api, device, trial, FEW_ROWS, TRIES, &few_us);
+	status = measure_device(trial, FEW_ROWS, TRIES, &few_us);
 	if (status == GPUSORT_OK)
-		status = measure_row(api, device, trial, SAMPLE_ROWS, TRIES / 2, few_us,
-							 &speed->gpu_row_ns);
+		status = measure_row(trial, SAMPLE_ROWS, TRIES / 2, few_us, &speed->gpu_row_ns);
 	if (status == GPUSORT_OK && speed->gpu_row_ns < HOPELESS * speed->cpu_row_ns)
-		status = measure_row(api, device, trial, ALL_ROWS, TRIES, few_us,
-							 &speed->gpu_row_ns);
+		status = measure_row(trial, ALL_ROWS, TRIES, few_us, &speed->gpu_row_ns);
 	if (status == GPUSORT_OK)
 		speed->session_us = Max(few_us - FEW_ROWS * speed->gpu_row_ns / 1000, 0);
 	return status;
@@ -366,13 +359,15 @@ gpusort_device_trial(const GsDeviceApi * api, GsDevice * device, GsDeviceSpeed *
 
 	if (!make_trial(&trial))
 		return GPUSORT_HOST_MEMORY;
+	trial.api = api;
+	trial.device = device;
 	status = api->host_register(device, trial.memory, trial.bytes);
 	if (status == GPUSORT_OK)
 	{
-		status = check(api, device, &trial, message);
+		status = check(&trial, message);
 		gpusort_service_step();
 		if (status == GPUSORT_OK && measured.cpu_row_ns == 0)
-			status = measure(api, device, &trial, &measured);
+			status = measure(&trial, &measured);
 		if (status != GPUSORT_DEVICE_LOST)
 			(void) api->host_unregister(device, trial.memory);
 	}

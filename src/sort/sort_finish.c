@@ -325,7 +325,7 @@ write_shared_rows(GsSort *sort)
 	for (int64 i = 0; i < sort->nrows; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		gpusort_range_reader_get(sort->ranges, i, slot->tts_values, slot->tts_isnull);
+		gpusort_ranges_get(sort->ranges, i, slot->tts_values, slot->tts_isnull);
 		gpusort_run_file_put(cpu->file, slot->tts_values, slot->tts_isnull);
 	}
 	gpusort_cpu_sort_end_run(cpu, 0);

@@ -86,7 +86,7 @@ struct GsSort
 	bool		together;		/* has this process taken part in that? */
 	struct GsSort *second;		/* of a pair, of which this is the first; or
 								 * NULL */
-	GsRangeReader *ranges;		/* of them, in the leader; or NULL */
+	GsRanges   *ranges;			/* of them, in the leader; or NULL */
 	GsGpuRanges *gpu_ranges;	/* if the ranges are on a GPU; or NULL */
 	int64		gpu_offset;		/* then: of positions there from those of the
 								 * rows that this process returns */

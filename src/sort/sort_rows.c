@@ -176,7 +176,7 @@ get_row(GsSort *sort, int64 position, TupleTableSlot *slot)
 	bool	   *isnull = slot->tts_isnull;
 
 	if (sort->location == GS_ROWS_SHARED)
-		gpusort_range_reader_get(sort->ranges, position, values, isnull);
+		gpusort_ranges_get(sort->ranges, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_cpu_sort_get(&sort->cpu, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_MEMORY)
@@ -202,7 +202,7 @@ gpusort_sort_in_place(GsSort *sort, GsRowsInPlace *rows)
 		return false;
 	if (sort->location == GS_ROWS_SHARED)
 	{
-		if (!gpusort_range_reader_in_place(sort->ranges, sort->position, rows))
+		if (!gpusort_ranges_in_place(sort->ranges, sort->position, rows))
 			return false;
 		/* Merged rows are in memory that is used again. */
 		rows->lasting = !sort->participant->merged;
@@ -231,7 +231,7 @@ gpusort_sort_lend(GsSort *sort, GsRecallRows recall, void *arg)
 static void
 aim_check(GsSort *sort)
 {
-	const GsRangeReader *ranges = sort->ranges;
+	const GsRanges *ranges = sort->ranges;
 
 	/* The row with that number is at a position counted from 1. */
 	if (sort->location == GS_ROWS_SHARED && ranges->start + ranges->rows.nrows > 0)
@@ -333,7 +333,7 @@ take_more_rows(GsSort *sort)
 {
 	if (sort->spec->group_keys == 0 || sort->ranges == NULL)
 		return false;
-	sort->nrows += gpusort_range_reader_advance(sort->ranges);
+	sort->nrows += gpusort_ranges_advance(sort->ranges);
 	if (sort->gpu_ranges != NULL)
 		sort->gpu_offset = gpusort_gpu_ranges_position(sort->gpu_ranges) - sort->position;
 	return sort->position < sort->nrows;
@@ -416,7 +416,7 @@ void
 gpusort_sort_go_to(GsSort *sort, int64 position)
 {
 	if (sort->location == GS_ROWS_SHARED)
-		gpusort_range_reader_jump(sort->ranges, position);
+		gpusort_ranges_jump(sort->ranges, position);
 	sort->position = position;
 	sort->returned = true;
 	gpusort_checked_rows_forget(&sort->checked);

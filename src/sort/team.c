@@ -347,7 +347,7 @@ gpusort_participant_publish_runs(GsParticipant *participant, const GsCpuSort *so
 void
 gpusort_participant_open_rows(GsParticipant *participant, GsMemorySort *rows)
 {
-	participant->maker = gpusort_shared_member_prepare(participant->member, rows);
+	participant->ranges = gpusort_shared_member_prepare(participant->member, rows);
 }
 
 void
@@ -356,7 +356,7 @@ gpusort_participant_open_runs(GsParticipant *participant)
 	if (participant->second != NULL)
 		gpusort_merge_members_pair(participant->merger, participant->second->merger);
 	participant->merged = true;
-	participant->maker = gpusort_merge_member_open(participant->merger);
+	participant->ranges = gpusort_merge_member_open(participant->merger);
 }
 
 GsGpuRanges *
@@ -366,7 +366,7 @@ gpusort_participant_open_session(GsParticipant *participant, const GsGpuRows *ro
 	GsGpuRanges *ranges = gpusort_gpu_ranges_create(rows, participant->spec, team->ranges,
 													team->processes);
 
-	participant->maker = gpusort_gpu_ranges_maker(ranges);
+	participant->ranges = gpusort_gpu_ranges_to_read(ranges);
 	return ranges;
 }
 
@@ -374,9 +374,9 @@ void
 gpusort_participant_make_ranges(GsParticipant *participant)
 {
 	if (participant->second != NULL)
-		gpusort_range_makers_pair(participant->maker, participant->second->maker);
+		gpusort_ranges_pair(participant->ranges, participant->second->ranges);
 	if (participant->spec->team != NULL && !returns_rows(participant))
-		gpusort_range_maker_run(participant->maker);
+		gpusort_ranges_make(participant->ranges);
 }
 
 /* ----------------------------------------------------------------
@@ -384,14 +384,11 @@ gpusort_participant_make_ranges(GsParticipant *participant)
  * ----------------------------------------------------------------
  */
 
-GsRangeReader *
+GsRanges *
 gpusort_participant_read(GsParticipant *participant)
 {
-	MemoryContext caller = MemoryContextSwitchTo(participant->context);
-	GsRangeReader *reader = gpusort_range_reader_create(participant->maker);
-
-	MemoryContextSwitchTo(caller);
-	return reader;
+	gpusort_ranges_begin_reading(participant->ranges);
+	return participant->ranges;
 }
 
 GsReason
@@ -413,7 +410,7 @@ gpusort_participant_report(const GsParticipant *participant, const GsMemorySort 
 						   GsSortReport *report)
 {
 	report->fetches = true;
-	report->fetch_ms = participant->maker->wait_ms;
+	report->fetch_ms = participant->ranges->wait_ms;
 	if (participant->merged)
 		gpusort_merge_member_report(participant->merger, report);
 	else

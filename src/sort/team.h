@@ -85,7 +85,7 @@ typedef struct GsParticipant
 	GsSharedMember *member;		/* of the sort in memory */
 	GsMergeMember *merger;		/* of the merge, or NULL */
 	bool		merged;			/* are runs merged together? */
-	GsRangeMaker *maker;		/* of ranges */
+	GsRanges   *ranges;
 } GsParticipant;
 
 /* ---- The team, in any process ---- */
@@ -197,10 +197,10 @@ extern GsGpuRanges *gpusort_participant_open_session(GsParticipant *participant,
 extern void gpusort_participant_make_ranges(GsParticipant *participant);
 
 /*
- * In the leader, after that: create a reader of all rows.  With spec->group_keys, in each process:
+ * In the leader, after that: begin to read all rows.  With spec->group_keys, in each process:
  * of ranges that it takes.
  */
-extern GsRangeReader *gpusort_participant_read(GsParticipant *participant);
+extern GsRanges *gpusort_participant_read(GsParticipant *participant);
 
 /* If they come from runs: returns why rows of any process are on disk; or GS_REASON_NONE. */
 extern GsReason gpusort_participant_overflow(const GsParticipant *participant);

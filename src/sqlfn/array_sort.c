@@ -225,48 +225,42 @@ gpusort_sort_call_return(FunctionCallInfo fcinfo, ArrayType *array,
  * ----------------------------------------------------------------
  */
 
-/*
- * gpu_sort(anyarray, descending, nulls_first): returns the array with its
- * elements sorted.
- */
+/* Returns the sorted elements of an array, or their positions. */
+static Datum
+sort_array(FunctionCallInfo fcinfo, bool positions)
+{
+	ArrayType  *array;
+	GsSortDirection direction;
+	int			count;
+
+	if (PG_ARGISNULL(0) || !gpusort_sort_call_direction(fcinfo, 1, &direction))
+		PG_RETURN_NULL();
+	array = PG_GETARG_ARRAYTYPE_P(0);
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED), positions ?
+				 errmsg("sorting positions in a multidimensional array is not supported") :
+				 errmsg("sorting multidimensional arrays is not supported")));
+	count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	if (positions && count == 0)
+		PG_RETURN_ARRAYTYPE_P(construct_empty_array(INT4OID));
+	if (!positions && count < 2)
+		PG_RETURN_ARRAYTYPE_P(array);
+	return gpusort_sort_call_return(fcinfo, array, &direction, positions);
+}
+
+/* gpu_sort(anyarray, descending, nulls_first) */
 Datum
 gpusort_array_sort(PG_FUNCTION_ARGS)
 {
-	ArrayType  *array;
-	GsSortDirection direction;
-
-	if (PG_ARGISNULL(0) || !gpusort_sort_call_direction(fcinfo, 1, &direction))
-		PG_RETURN_NULL();
-	array = PG_GETARG_ARRAYTYPE_P(0);
-	if (ARR_NDIM(array) > 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("sorting multidimensional arrays is not supported")));
-	if (ARR_NDIM(array) == 0 || ARR_DIMS(array)[0] < 2)
-		PG_RETURN_ARRAYTYPE_P(array);
-	return gpusort_sort_call_return(fcinfo, array, &direction, false);
+	return sort_array(fcinfo, false);
 }
 
-/*
- * gpu_argsort(anyarray, descending, nulls_first): returns the positions of the
- * elements, counted from 1, in sorted order.
- */
+/* gpu_argsort(anyarray, descending, nulls_first): positions are counted from 1. */
 Datum
 gpusort_array_argsort(PG_FUNCTION_ARGS)
 {
-	ArrayType  *array;
-	GsSortDirection direction;
-
-	if (PG_ARGISNULL(0) || !gpusort_sort_call_direction(fcinfo, 1, &direction))
-		PG_RETURN_NULL();
-	array = PG_GETARG_ARRAYTYPE_P(0);
-	if (ARR_NDIM(array) > 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("sorting positions in a multidimensional array is not supported")));
-	if (ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) == 0)
-		PG_RETURN_ARRAYTYPE_P(construct_empty_array(INT4OID));
-	return gpusort_sort_call_return(fcinfo, array, &direction, true);
+	return sort_array(fcinfo, true);
 }
 
 static void

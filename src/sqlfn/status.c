@@ -314,7 +314,7 @@ loaded_for(void)
 Datum
 gpusort_version(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_TEXT_P(cstring_to_text(gpusort_version_text()));
+	PG_RETURN_TEXT_P(cstring_to_text(gpusort_version_text));
 }
 
 /* gpusort_status(): (name, value) pairs about the library in this server. */
@@ -328,9 +328,9 @@ gpusort_status(PG_FUNCTION_ARGS)
 	bool		gpu = reason == GS_REASON_NONE;
 
 	begin_rows(fcinfo, types, lengthof(types));
-	put_status(result, "version", gpusort_version_number());
-	put_status(result, "commit", gpusort_version_commit());
-	put_status(result, "built", gpusort_version_built());
+	put_status(result, "version", gpusort_version_number);
+	put_status(result, "commit", gpusort_version_commit);
+	put_status(result, "built", gpusort_version_built);
 	put_status(result, "backend", gpu ? "gpu" : "cpu");
 	put_status(result, "backend_reason",
 			   gpu ? NULL : gpusort_reason_text(reason));

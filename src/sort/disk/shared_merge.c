@@ -82,7 +82,7 @@ struct GsMergeMember
 								 * divided into the same ranges; or NULL */
 	GsBudget   *budget;
 	Size		piece_bytes;
-	GsRangeMaker *maker;
+	GsRanges   *to_merge;
 	GsOpenRange *left;			/* the range that this process reads without a
 								 * copy */
 	int64		nmerged;		/* rows of ranges that were merged here */
@@ -433,24 +433,24 @@ make_ranges(GsMergeMember *member)
 	gpusort_run_ranges_unite(member->ranges, member->other->ranges);
 }
 
-GsRangeMaker *
+GsRanges *
 gpusort_merge_member_open(GsMergeMember *member)
 {
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
 
 	make_ranges(member);
-	member->maker =
-		gpusort_range_maker_create(member->merge->ranges, member->spec, &range_source, member,
-								   gpusort_run_ranges_count(member->ranges),
-								   member->merge->nshares * SLOTS_PER_PROCESS, member->nrows);
+	member->to_merge =
+		gpusort_ranges_create(member->merge->ranges, member->spec, &range_source, member,
+							  gpusort_run_ranges_count(member->ranges),
+							  member->merge->nshares * SLOTS_PER_PROCESS, member->nrows);
 	MemoryContextSwitchTo(caller);
-	return member->maker;
+	return member->to_merge;
 }
 
 void
 gpusort_merge_member_end(GsMergeMember *member)
 {
-	const GsRangeMaker *maker = member->maker;
+	const GsRanges *ranges = member->to_merge;
 
 	for (int p = 0; member->nruns > 0 && p < member->merge->nshares; p++)
 		if (member->files[p] != NULL)
@@ -458,8 +458,8 @@ gpusort_merge_member_end(GsMergeMember *member)
 	if (member->spec->team == NULL && member->nruns > 0)
 		elog(DEBUG1, "merged %d runs in %d ranges of " INT64_FORMAT " rows, the longest of "
 			 INT64_FORMAT "; %d found no shared memory",
-			 member->nruns, maker->nranges, member->nrows / Max(maker->nranges, 1),
-			 maker->longest, maker->nleft);
+			 member->nruns, ranges->nranges, member->nrows / Max(ranges->nranges, 1),
+			 ranges->longest, ranges->nleft);
 	member->nruns = 0;
 }
 

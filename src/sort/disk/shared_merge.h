@@ -67,7 +67,7 @@ extern void gpusort_merge_members_pair(GsMergeMember *a, GsMergeMember *b);
  * After all have published their runs: open these, and prepare to merge ranges, or to read them
  * once and forward.
  */
-extern GsRangeMaker *gpusort_merge_member_open(GsMergeMember *member);
+extern GsRanges *gpusort_merge_member_open(GsMergeMember *member);
 
 /* End: close the files, which are not removed. */
 extern void gpusort_merge_member_end(GsMergeMember *member);

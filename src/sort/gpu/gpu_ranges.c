@@ -38,7 +38,7 @@ struct GsGpuRanges
 {
 	const GsGpuRows *rows;
 	const GsSortSpec *spec;
-	GsRangeMaker *maker;
+	GsRanges   *to_read;
 	int64		nchunks;
 	int64		chunks_per_range;
 
@@ -303,17 +303,17 @@ gpusort_gpu_ranges_create(const GsGpuRows *rows, const GsSortSpec *spec, GsShare
 	nranges = (ranges->nchunks + ranges->chunks_per_range - 1) / ranges->chunks_per_range;
 	prepare_groups(ranges);
 	gpusort_gpu_session_copy_chunks(rows->session);
-	ranges->maker = gpusort_range_maker_create(shared, spec, &range_source, ranges,
-											   (int) nranges, 1,
-											   gpusort_gpu_session_count(rows->session));
+	ranges->to_read = gpusort_ranges_create(shared, spec, &range_source, ranges,
+											(int) nranges, 1,
+											gpusort_gpu_session_count(rows->session));
 	MemoryContextSwitchTo(caller);
 	return ranges;
 }
 
-GsRangeMaker *
-gpusort_gpu_ranges_maker(const GsGpuRanges *ranges)
+GsRanges *
+gpusort_gpu_ranges_to_read(const GsGpuRanges *ranges)
 {
-	return ranges->maker;
+	return ranges->to_read;
 }
 
 int64

@@ -105,10 +105,10 @@ typedef struct GsGpuRanges GsGpuRanges;
 extern GsGpuRanges *gpusort_gpu_ranges_create(const GsGpuRows *rows, const GsSortSpec *spec,
 											  GsSharedRanges *shared, int processes);
 
-/* Takes ranges.  It tells how many rows come next, but not where they are. */
-extern GsRangeMaker *gpusort_gpu_ranges_maker(const GsGpuRanges *ranges);
+/* Returns what takes them.  It tells how many rows come next, but not where they are. */
+extern GsRanges *gpusort_gpu_ranges_to_read(const GsGpuRanges *ranges);
 
-/* Returns the position in the session of the first of the rows that the maker has told of. */
+/* Returns the position in the session of the first of the rows that it has told of. */
 extern int64 gpusort_gpu_ranges_position(const GsGpuRanges *ranges);
 
 #endif							/* GPUSORT_GPU_ROWS_H */

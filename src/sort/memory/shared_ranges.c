@@ -92,38 +92,38 @@ check_ranges(GsSharedRanges *shared, int nranges)
 			 first, nranges);
 }
 
-GsRangeMaker *
-gpusort_range_maker_create(GsSharedRanges *shared, const GsSortSpec *spec,
-						   const GsRangeSource *source, void *arg,
-						   int nranges, int nslots, int64 nrows)
+GsRanges *
+gpusort_ranges_create(GsSharedRanges *shared, const GsSortSpec *spec,
+					  const GsRangeSource *source, void *arg,
+					  int nranges, int nslots, int64 nrows)
 {
-	GsRangeMaker *maker = palloc0(sizeof(GsRangeMaker));
+	GsRanges   *ranges = palloc0(sizeof(GsRanges));
 
 	Assert(nslots <= GPUSORT_MAX_SLOTS);
 	check_ranges(shared, nranges);
-	maker->shared = shared;
-	maker->spec = spec;
-	maker->source = source;
-	maker->arg = arg;
-	maker->context = CurrentMemoryContext;
-	maker->nranges = nranges;
-	maker->nslots = nslots;
-	maker->nrows = nrows;
-	maker->first = maker;
-	return maker;
+	ranges->shared = shared;
+	ranges->spec = spec;
+	ranges->source = source;
+	ranges->arg = arg;
+	ranges->context = CurrentMemoryContext;
+	ranges->nranges = nranges;
+	ranges->nslots = nslots;
+	ranges->nrows = nrows;
+	ranges->first = ranges;
+	return ranges;
 }
 
 void
-gpusort_range_makers_pair(GsRangeMaker *first, GsRangeMaker *second)
+gpusort_ranges_pair(GsRanges *first, GsRanges *second)
 {
 	Assert(first->nranges == second->nranges);
 	second->first = first;
 }
 
 static GsRangeSlot *
-slot_of(const GsRangeMaker *maker, int range)
+slot_of(const GsRanges *ranges, int range)
 {
-	return &maker->shared->slots[range % maker->nslots];
+	return &ranges->shared->slots[range % ranges->nslots];
 }
 
 /*
@@ -131,16 +131,16 @@ slot_of(const GsRangeMaker *maker, int range)
  * be none later.  The leader takes ranges also after the others have been stopped.
  */
 static int
-take_range(const GsRangeMaker *maker, bool *end)
+take_range(const GsRanges *ranges, bool *end)
 {
-	GsSharedRanges *shared = maker->shared;
-	bool		is_leader = maker->spec->team == NULL;
-	bool		has_slots = maker->spec->group_keys == 0;
+	GsSharedRanges *shared = ranges->shared;
+	bool		is_leader = ranges->spec->team == NULL;
+	bool		has_slots = ranges->spec->group_keys == 0;
 	int			range = -1;
 
 	SpinLockAcquire(&shared->mutex);
-	*end = shared->next_range >= maker->nranges || (shared->stopped && !is_leader);
-	if (!*end && (!has_slots || shared->next_range < shared->nread + maker->nslots))
+	*end = shared->next_range >= ranges->nranges || (shared->stopped && !is_leader);
+	if (!*end && (!has_slots || shared->next_range < shared->nread + ranges->nslots))
 		range = shared->next_range++;
 	SpinLockRelease(&shared->mutex);
 	return range;
@@ -148,13 +148,13 @@ take_range(const GsRangeMaker *maker, bool *end)
 
 /* Make a range that this process has taken. */
 static void
-make_range(const GsRangeMaker *maker, int range)
+make_range(const GsRanges *ranges, int range)
 {
-	GsSharedRanges *shared = maker->shared;
-	GsRangeSlot *slot = slot_of(maker, range);
-	MemoryContext caller = MemoryContextSwitchTo(maker->context);
+	GsSharedRanges *shared = ranges->shared;
+	GsRangeSlot *slot = slot_of(ranges, range);
+	MemoryContext caller = MemoryContextSwitchTo(ranges->context);
 
-	slot->left = !maker->source->make(maker->arg, range, &slot->pieces);
+	slot->left = !ranges->source->make(ranges->arg, range, &slot->pieces);
 	MemoryContextSwitchTo(caller);
 	SpinLockAcquire(&shared->mutex);
 	slot->ready = range + 1;
@@ -164,26 +164,26 @@ make_range(const GsRangeMaker *maker, int range)
 
 /* Make the next range, or wait until there is something new.  Returns false at the end. */
 static bool
-make_next_range(const GsRangeMaker *maker)
+make_next_range(const GsRanges *ranges)
 {
 	bool		end;
-	int			range = take_range(maker, &end);
+	int			range = take_range(ranges, &end);
 
 	if (range >= 0)
 	{
 		ConditionVariableCancelSleep();
-		make_range(maker, range);
+		make_range(ranges, range);
 		return true;
 	}
 	if (!end)
-		ConditionVariableSleep(&maker->shared->progress, gpusort_shared_wait_event());
+		ConditionVariableSleep(&ranges->shared->progress, gpusort_shared_wait_event());
 	return !end;
 }
 
 void
-gpusort_range_maker_run(GsRangeMaker *maker)
+gpusort_ranges_make(GsRanges *ranges)
 {
-	while (make_next_range(maker))
+	while (make_next_range(ranges))
 		;
 	ConditionVariableCancelSleep();
 }
@@ -202,58 +202,56 @@ gpusort_shared_ranges_stop(GsSharedRanges *shared)
  * ----------------------------------------------------------------
  */
 
-GsRangeReader *
-gpusort_range_reader_create(GsRangeMaker *maker)
+void
+gpusort_ranges_begin_reading(GsRanges *ranges)
 {
-	GsRangeReader *reader = palloc0(sizeof(GsRangeReader));
+	MemoryContext caller = MemoryContextSwitchTo(ranges->context);
 
-	reader->format = gpusort_row_format_create(maker->spec);
-	reader->nrows = maker->nrows;
-	reader->maker = maker;
-	reader->reading = -1;
-	if (maker->nslots >= maker->nranges)
-		reader->starts = palloc0(Max(maker->nranges, 1) * sizeof(int64));
-	return reader;
+	ranges->format = gpusort_row_format_create(ranges->spec);
+	ranges->reading = -1;
+	if (ranges->nslots >= ranges->nranges)
+		ranges->starts = palloc0(Max(ranges->nranges, 1) * sizeof(int64));
+	MemoryContextSwitchTo(caller);
 }
 
 static bool
-is_ready(const GsRangeMaker *maker, int range)
+is_ready(const GsRanges *ranges, int range)
 {
-	GsSharedRanges *shared = maker->shared;
+	GsSharedRanges *shared = ranges->shared;
 	bool		ready;
 
 	SpinLockAcquire(&shared->mutex);
-	ready = slot_of(maker, range)->ready == range + 1;
+	ready = slot_of(ranges, range)->ready == range + 1;
 	SpinLockRelease(&shared->mutex);
 	return ready;
 }
 
 /* Make other ranges until this one is ready, or wait for the process that makes it. */
 static void
-wait_for_range(GsRangeMaker *maker, int range)
+wait_for_range(GsRanges *ranges, int range)
 {
 	instr_time	start;
 	instr_time	end;
 
-	if (is_ready(maker, range))
+	if (is_ready(ranges, range))
 		return;
 	INSTR_TIME_SET_CURRENT(start);
 	do
 	{
-		if (!make_next_range(maker))
-			ConditionVariableSleep(&maker->shared->progress, gpusort_shared_wait_event());
-	} while (!is_ready(maker, range));
+		if (!make_next_range(ranges))
+			ConditionVariableSleep(&ranges->shared->progress, gpusort_shared_wait_event());
+	} while (!is_ready(ranges, range));
 	ConditionVariableCancelSleep();
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
-	maker->wait_ms += INSTR_TIME_GET_MILLISEC(end);
+	ranges->wait_ms += INSTR_TIME_GET_MILLISEC(end);
 }
 
 /* All rows of the range that is read have been read: its slot can be used again. */
 static void
-give_slot_back(const GsRangeMaker *maker)
+give_slot_back(const GsRanges *ranges)
 {
-	GsSharedRanges *shared = maker->shared;
+	GsSharedRanges *shared = ranges->shared;
 
 	SpinLockAcquire(&shared->mutex);
 	shared->nread++;
@@ -277,128 +275,123 @@ count_rows(const GsRangePiece *piece)
  * the next one begins, another: no row must be in both or in neither.
  */
 static void
-check_rows(const GsRangeReader *reader)
+check_rows(GsRanges *ranges)
 {
-	GsRangeMaker *maker = reader->maker;
-	int64		nrows = count_rows(reader->piece);
+	int64		nrows = count_rows(ranges->piece);
 
-	maker->longest = Max(maker->longest, nrows);
-	if (reader->reading == maker->nranges - 1 && reader->start + nrows != reader->nrows)
+	ranges->longest = Max(ranges->longest, nrows);
+	if (ranges->reading == ranges->nranges - 1 && ranges->start + nrows != ranges->nrows)
 		elog(ERROR, "ranges of a sort have " INT64_FORMAT " instead of " INT64_FORMAT " rows",
-			 reader->start + nrows, reader->nrows);
+			 ranges->start + nrows, ranges->nrows);
 }
 
-/* Begin to read the range reader->reading from its source, where it begins at reader->start. */
+/* Begin to read the range ranges->reading from its source, where it begins at ranges->start. */
 static void
-open_source(GsRangeReader *reader)
+open_source(GsRanges *ranges)
 {
-	const GsRangeMaker *maker = reader->maker;
-	MemoryContext caller = MemoryContextSwitchTo(maker->context);
+	MemoryContext caller = MemoryContextSwitchTo(ranges->context);
 
-	reader->rows.nrows = 0;
-	reader->left = true;
-	maker->source->open(maker->arg, reader->reading);
+	ranges->rows.nrows = 0;
+	ranges->left = true;
+	ranges->source->open(ranges->arg, ranges->reading);
 	MemoryContextSwitchTo(caller);
 }
 
 /* The same for a range that is ready, which is in its slot unless it was left. */
 static void
-open_range(GsRangeReader *reader)
+open_range(GsRanges *ranges)
 {
-	const GsRangeSlot *slot = slot_of(reader->maker, reader->reading);
+	const GsRangeSlot *slot = slot_of(ranges, ranges->reading);
 
 	if (slot->left)
 	{
-		open_source(reader);
+		open_source(ranges);
 		return;
 	}
-	reader->rows.nrows = 0;
-	reader->left = false;
-	reader->piece = slot->pieces;
-	check_rows(reader);
+	ranges->rows.nrows = 0;
+	ranges->left = false;
+	ranges->piece = slot->pieces;
+	check_rows(ranges);
 }
 
 /* Go to the next range. */
 static void
-begin_next_range(GsRangeReader *reader)
+begin_next_range(GsRanges *ranges)
 {
-	GsRangeMaker *maker = reader->maker;
 
-	if (reader->reading >= 0 && reader->starts == NULL)
-		give_slot_back(maker);
-	if (++reader->reading >= maker->nranges)
+	if (ranges->reading >= 0 && ranges->starts == NULL)
+		give_slot_back(ranges);
+	if (++ranges->reading >= ranges->nranges)
 		elog(ERROR, "ranges of a sort have fewer rows than they should");
-	wait_for_range(maker, reader->reading);
-	if (reader->starts != NULL)
-		reader->starts[reader->reading] = reader->start;
-	open_range(reader);
-	maker->nleft += reader->left;
+	wait_for_range(ranges, ranges->reading);
+	if (ranges->starts != NULL)
+		ranges->starts[ranges->reading] = ranges->start;
+	open_range(ranges);
+	ranges->nleft += ranges->left;
 }
 
 /* Go back to the range with a position.  It may also be the one that is read. */
 static void
-go_back(GsRangeReader *reader, int64 position)
+go_back(GsRanges *ranges, int64 position)
 {
-	if (reader->starts == NULL)
+	if (ranges->starts == NULL)
 		elog(ERROR, "rows that are merged together are read a second time");
-	while (reader->starts[reader->reading] > position)
-		reader->reading--;
-	reader->start = reader->starts[reader->reading];
-	open_range(reader);
+	while (ranges->starts[ranges->reading] > position)
+		ranges->reading--;
+	ranges->start = ranges->starts[ranges->reading];
+	open_range(ranges);
 }
 
-/* Sets reader->rows to the next rows of the range.  Returns false if there are none. */
+/* Sets ranges->rows to the next rows of the range.  Returns false if there are none. */
 static bool
-next_rows(GsRangeReader *reader)
+next_rows(GsRanges *ranges)
 {
-	const GsRangeMaker *maker = reader->maker;
-	const GsRangePiece *piece = reader->piece;
+	const GsRangePiece *piece = ranges->piece;
 
-	if (reader->left)
-		return maker->source->next(maker->arg, &reader->rows);
+	if (ranges->left)
+		return ranges->source->next(ranges->arg, &ranges->rows);
 	if (piece == NULL || piece->range.nrows == 0)
 		return false;
-	reader->rows = piece->range;
-	reader->piece = piece->next;
+	ranges->rows = piece->range;
+	ranges->piece = piece->next;
 	return true;
 }
 
 void
-gpusort_range_reader_seek(GsRangeReader *reader, int64 position)
+gpusort_ranges_seek(GsRanges *ranges, int64 position)
 {
-	if (position < reader->start)
-		go_back(reader, position);
-	while (position - reader->start >= reader->rows.nrows)
+	if (position < ranges->start)
+		go_back(ranges, position);
+	while (position - ranges->start >= ranges->rows.nrows)
 	{
-		reader->start += reader->rows.nrows;
-		reader->rows.nrows = 0;
-		while (reader->reading < 0 || !next_rows(reader))
-			begin_next_range(reader);
+		ranges->start += ranges->rows.nrows;
+		ranges->rows.nrows = 0;
+		while (ranges->reading < 0 || !next_rows(ranges))
+			begin_next_range(ranges);
 	}
 }
 
 void
-gpusort_range_reader_jump(GsRangeReader *reader, int64 position)
+gpusort_ranges_jump(GsRanges *ranges, int64 position)
 {
-	const GsRangeMaker *maker = reader->maker;
-	const GsRangeSource *source = maker->source;
+	const GsRangeSource *source = ranges->source;
 	int64		start = 0;
 	int64		nrows;
 	int			range = 0;
 
-	Assert(position < maker->nrows);
-	if (source->count == NULL || reader->starts == NULL ||
-		(uint64) (position - reader->start) < reader->rows.nrows)
+	Assert(position < ranges->nrows);
+	if (source->count == NULL || ranges->starts == NULL ||
+		(uint64) (position - ranges->start) < ranges->rows.nrows)
 		return;
-	while (nrows = source->count(maker->arg, range), position - start >= nrows)
+	while (nrows = source->count(ranges->arg, range), position - start >= nrows)
 	{
-		reader->starts[range++] = start;
+		ranges->starts[range++] = start;
 		start += nrows;
 	}
-	reader->starts[range] = start;
-	reader->reading = range;
-	reader->start = start;
-	open_source(reader);
+	ranges->starts[range] = start;
+	ranges->reading = range;
+	ranges->start = start;
+	open_source(ranges);
 }
 
 /*
@@ -407,19 +400,18 @@ gpusort_range_reader_jump(GsRangeReader *reader, int64 position)
  * must read their number after it has found out that it is the last.
  */
 static void
-check_own_range(GsRangeReader *reader)
+check_own_range(GsRanges *ranges)
 {
-	GsRangeMaker *maker = reader->maker;
-	GsSharedRanges *shared = maker->shared;
+	GsSharedRanges *shared = ranges->shared;
 	int64		nrows;
 
-	pg_atomic_fetch_add_u64(&shared->nrows_own, reader->start - reader->own_start);
-	if (pg_atomic_add_fetch_u32(&shared->nranges_own, 1) != (uint32) maker->nranges)
+	pg_atomic_fetch_add_u64(&shared->nrows_own, ranges->start - ranges->own_start);
+	if (pg_atomic_add_fetch_u32(&shared->nranges_own, 1) != (uint32) ranges->nranges)
 		return;
 	nrows = pg_atomic_read_u64(&shared->nrows_own);
-	if (nrows != maker->nrows)
+	if (nrows != ranges->nrows)
 		elog(ERROR, "ranges of a sort have " INT64_FORMAT " instead of " INT64_FORMAT " rows",
-			 nrows, maker->nrows);
+			 nrows, ranges->nrows);
 }
 
 /*
@@ -427,66 +419,65 @@ check_own_range(GsRangeReader *reader)
  * pair, or that nobody has taken.  Returns -1 if there is none.
  */
 static int
-next_own_range(GsRangeReader *reader)
+next_own_range(GsRanges *ranges)
 {
-	GsRangeMaker *first = reader->maker->first;
+	GsRanges   *first = ranges->first;
 	MemoryContext caller;
 	bool		end;
 	int			range;
 
-	if (reader->nread < list_length(first->taken))
-		return list_nth_int(first->taken, reader->nread++);
+	if (ranges->nread < list_length(first->taken))
+		return list_nth_int(first->taken, ranges->nread++);
 	range = take_range(first, &end);
 	if (range < 0)
 		return -1;
 	caller = MemoryContextSwitchTo(first->context);
 	first->taken = lappend_int(first->taken, range);
 	MemoryContextSwitchTo(caller);
-	reader->nread++;
+	ranges->nread++;
 	return range;
 }
 
 /* Begin to read the next range.  Returns false if there is none. */
 static bool
-begin_own_range(GsRangeReader *reader)
+begin_own_range(GsRanges *ranges)
 {
-	reader->reading = next_own_range(reader);
-	if (reader->reading < 0)
+	ranges->reading = next_own_range(ranges);
+	if (ranges->reading < 0)
 		return false;
-	open_source(reader);
-	reader->own_start = reader->start;
-	reader->nown++;
+	open_source(ranges);
+	ranges->own_start = ranges->start;
+	ranges->nown++;
 	return true;
 }
 
 int64
-gpusort_range_reader_advance(GsRangeReader *reader)
+gpusort_ranges_advance(GsRanges *ranges)
 {
-	const GsRangeMaker *maker = reader->maker;
 
-	reader->start += reader->rows.nrows;
-	reader->rows.nrows = 0;
+	ranges->start += ranges->rows.nrows;
+	ranges->rows.nrows = 0;
 	do
 	{
-		if (reader->reading < 0)
+		if (ranges->reading < 0)
 			continue;
-		if (maker->source->next(maker->arg, &reader->rows))
-			return reader->rows.nrows;
-		check_own_range(reader);
-	} while (begin_own_range(reader));
+		if (ranges->source->next(ranges->arg, &ranges->rows))
+			return ranges->rows.nrows;
+		check_own_range(ranges);
+	} while (begin_own_range(ranges));
 	return 0;
 }
 
 bool
-gpusort_range_reader_in_place(const GsRangeReader *reader, int64 position,
-							  GsRowsInPlace *rows)
+gpusort_ranges_in_place(const GsRanges *ranges, int64 position,
+						GsRowsInPlace *rows)
 {
-	const GsRowFormat *format = reader->format;
-	const GsSortedRange *range = &reader->rows;
-	uint64		within = position - reader->start;
+	const GsRowFormat *format = ranges->format;
+	const GsSortedRange *range = &ranges->rows;
+	uint64		within = position - ranges->start;
 
 	/* The addresses of rows that were left are in memory of this process. */
-	if (within >= range->nrows || format->null_bytes != 1 || reader->left)
+	if (within >= range->nrows || format->null_bytes != 1 || ranges->left)
 		return false;
 	memset(rows, 0, sizeof(*rows));
 	rows->nrows = range->nrows - within;

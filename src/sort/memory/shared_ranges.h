@@ -78,9 +78,12 @@ typedef struct GsRangeSource
 	int64		(*count) (void *arg, int range);
 } GsRangeSource;
 
-/* What a process knows of the ranges. */
-typedef struct GsRangeMaker GsRangeMaker;
-struct GsRangeMaker
+/*
+ * What a process knows of the ranges.  The struct is public because get(), which is called for
+ * each row, is inline.
+ */
+typedef struct GsRanges GsRanges;
+struct GsRanges
 {
 	GsSharedRanges *shared;
 	const GsSortSpec *spec;
@@ -92,7 +95,7 @@ struct GsRangeMaker
 	int64		nrows;			/* of all ranges */
 
 	/* In a process that reads ranges of its own. */
-	GsRangeMaker *first;		/* that takes ranges for both sorts of a pair,
+	GsRanges   *first;			/* that takes ranges for both sorts of a pair,
 								 * or this one */
 	List	   *taken;			/* in the first: the ranges that this process
 								 * has taken, integers */
@@ -102,6 +105,24 @@ struct GsRangeMaker
 								 * left */
 	int			nleft;			/* ranges that were left */
 	double		wait_ms;		/* for ranges, or to make them */
+
+	/*
+	 * In a process that reads rows: some of the range that is read, and the
+	 * position of the first one.
+	 */
+	const GsRowFormat *format;
+	int64		start;
+	GsSortedRange rows;
+	int			reading;		/* number of the range, or -1 */
+	bool		left;			/* was it left to the leader, or is it one of
+								 * this process? */
+	int64		own_start;		/* then: the position of its first row */
+	int			nown;			/* ranges of this process, so far */
+	int			nread;			/* of the ranges taken */
+	const GsRangePiece *piece;	/* the next one, or NULL */
+	int64	   *starts;			/* positions of the first rows of ranges up to
+								 * this one at least; NULL if rows are read
+								 * once */
 };
 
 /* The most slots that there can be. */
@@ -115,18 +136,18 @@ extern GsSharedRanges *gpusort_shared_ranges_init(void *memory);
  * In each process, when the rows are divided into ranges: prepare to make some, in the current
  * memory context.  An error is raised if processes have come to different ranges.
  */
-extern GsRangeMaker *gpusort_range_maker_create(GsSharedRanges *shared, const GsSortSpec *spec,
-												const GsRangeSource *source, void *arg,
-												int nranges, int nslots, int64 nrows);
+extern GsRanges *gpusort_ranges_create(GsSharedRanges *shared, const GsSortSpec *spec,
+									   const GsRangeSource *source, void *arg,
+									   int nranges, int nslots, int64 nrows);
 
 /*
  * Before ranges of its own are read: this process will read the same ones of both, in the same
  * order.
  */
-extern void gpusort_range_makers_pair(GsRangeMaker *first, GsRangeMaker *second);
+extern void gpusort_ranges_pair(GsRanges *first, GsRanges *second);
 
 /* In a worker: make ranges until none is left, or the leader wants no more. */
-extern void gpusort_range_maker_run(GsRangeMaker *maker);
+extern void gpusort_ranges_make(GsRanges *ranges);
 
 /*
  * In the leader: the other processes need not make further ranges.  If more rows are read
@@ -139,46 +160,23 @@ extern uint32 gpusort_shared_wait_event(void);
 
 /* ---- Reading, in the leader ---- */
 
-/* The struct is public because get(), which is called for each row, is inline. */
-typedef struct GsRangeReader
-{
-	const GsRowFormat *format;
-	int64		nrows;			/* of all ranges */
+/* Begin to read the rows of all ranges, once. */
+extern void gpusort_ranges_begin_reading(GsRanges *ranges);
 
-	/* Some rows of the range that is read, and the position of the first one. */
-	int64		start;
-	GsSortedRange rows;
-
-	GsRangeMaker *maker;
-	int			reading;		/* number of the range, or -1 */
-	bool		left;			/* was it left to the leader, or is it one of
-								 * this process? */
-	int64		own_start;		/* then: the position of its first row */
-	int			nown;			/* ranges of this process, so far */
-	int			nread;			/* of the ranges taken */
-	const GsRangePiece *piece;	/* the next one, or NULL */
-	int64	   *starts;			/* positions of the first rows of ranges up to
-								 * this one at least; NULL if rows are read
-								 * once */
-} GsRangeReader;
-
-/* Create a reader of the rows of all ranges, in the current memory context. */
-extern GsRangeReader *gpusort_range_reader_create(GsRangeMaker *maker);
-
-/* Set reader->rows to those with a position. */
-extern void gpusort_range_reader_seek(GsRangeReader *reader, int64 position);
+/* Set ranges->rows to those with a position. */
+extern void gpusort_ranges_seek(GsRanges *ranges, int64 position);
 
 /*
  * A position will be read that need not be near others.  If possible, only its range is put into
  * order for that, and not those before it.
  */
-extern void gpusort_range_reader_jump(GsRangeReader *reader, int64 position);
+extern void gpusort_ranges_jump(GsRanges *ranges, int64 position);
 
 /*
- * Of a process that reads ranges of its own: set reader->rows to the next ones, whose positions
+ * Of a process that reads ranges of its own: set ranges->rows to the next ones, whose positions
  * follow those before, and return their number.  Returns 0 if there are no more.
  */
-extern int64 gpusort_range_reader_advance(GsRangeReader *reader);
+extern int64 gpusort_ranges_advance(GsRanges *ranges);
 
 /*
  * Rows are read in sequence, but another processor has just written them, from whose cache
@@ -192,41 +190,41 @@ extern int64 gpusort_range_reader_advance(GsRangeReader *reader);
  * range.
  */
 static inline void
-gpusort_range_reader_get(GsRangeReader *reader, int64 position, Datum *values,
-						 bool *isnull)
+gpusort_ranges_get(GsRanges *ranges, int64 position, Datum *values,
+				   bool *isnull)
 {
-	const GsRowFormat *format = reader->format;
-	uint64		within = position - reader->start;
+	const GsRowFormat *format = ranges->format;
+	uint64		within = position - ranges->start;
 	const uint8 *bitmap = NULL;
 	Size		slot_bytes;
 	char	   *row;
 
-	if (unlikely(within >= reader->rows.nrows))
+	if (unlikely(within >= ranges->rows.nrows))
 	{
-		gpusort_range_reader_seek(reader, position);
-		within = position - reader->start;
+		gpusort_ranges_seek(ranges, position);
+		within = position - ranges->start;
 	}
-	if (reader->rows.rows != NULL)
+	if (ranges->rows.rows != NULL)
 	{
-		row = reader->rows.rows[within];
-		if (within + GPUSORT_RANGE_ROWS_AHEAD < reader->rows.nrows)
-			__builtin_prefetch(reader->rows.rows[within +
+		row = ranges->rows.rows[within];
+		if (within + GPUSORT_RANGE_ROWS_AHEAD < ranges->rows.nrows)
+			__builtin_prefetch(ranges->rows.rows[within +
 												 GPUSORT_RANGE_ROWS_AHEAD]);
 	}
 	else
 	{
-		slot_bytes = reader->rows.packed ? format->packed_bytes :
+		slot_bytes = ranges->rows.packed ? format->packed_bytes :
 			format->fixed_bytes;
-		row = reader->rows.slots + within * slot_bytes;
+		row = ranges->rows.slots + within * slot_bytes;
 		__builtin_prefetch(row + GPUSORT_RANGE_BYTES_AHEAD);
 	}
-	if (reader->rows.packed)
+	if (ranges->rows.packed)
 	{
 		gpusort_row_format_unpack(format, row, values, isnull);
 		return;
 	}
-	if (reader->rows.nulls != NULL)
-		bitmap = reader->rows.nulls + within * format->null_bytes;
+	if (ranges->rows.nulls != NULL)
+		bitmap = ranges->rows.nulls + within * format->null_bytes;
 	gpusort_row_format_read_fast(format, row, bitmap, values, isnull);
 }
 
@@ -234,8 +232,8 @@ gpusort_range_reader_get(GsRangeReader *reader, int64 position, Datum *values,
  * Sets *rows to rows from a position on, of those that were read last.  They are valid until
  * others are read.  Returns false if they have to be read one by one.
  */
-extern bool gpusort_range_reader_in_place(const GsRangeReader *reader, int64 position,
-										  GsRowsInPlace *rows);
+extern bool gpusort_ranges_in_place(const GsRanges *ranges, int64 position,
+									GsRowsInPlace *rows);
 
 /* ---- Writing the rows of ranges: sorted_ranges.c ---- */
 

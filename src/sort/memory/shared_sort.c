@@ -431,13 +431,13 @@ gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *rows)
 	return placed;
 }
 
-GsRangeMaker *
+GsRanges *
 gpusort_shared_member_prepare(GsSharedMember *member, GsMemorySort *rows)
 {
 	GsSharedSort *shared = member->shared;
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
 	GsSharedView *view;
-	GsRangeMaker *maker;
+	GsRanges   *ranges;
 
 	make_view(member);			/* in a process that has come later */
 	view = member->view;
@@ -446,10 +446,10 @@ gpusort_shared_member_prepare(GsSharedMember *member, GsMemorySort *rows)
 												 view->has_nulls);
 	member->left_context = AllocSetContextCreate(member->context, "pg_gpusort range",
 												 ALLOCSET_SMALL_SIZES);
-	maker = gpusort_range_maker_create(shared->ranges, member->spec, &range_source, member,
-									   view->nranges, GPUSORT_MAX_SLOTS, view->nrows);
+	ranges = gpusort_ranges_create(shared->ranges, member->spec, &range_source, member,
+								   view->nranges, GPUSORT_MAX_SLOTS, view->nrows);
 	MemoryContextSwitchTo(caller);
-	return maker;
+	return ranges;
 }
 
 void

@@ -72,7 +72,7 @@ extern bool gpusort_shared_member_publish(GsSharedMember *member, GsMemorySort *
 extern bool gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *rows);
 
 /* After all have placed their rows: prepare to sort ranges, or to read them. */
-extern GsRangeMaker *gpusort_shared_member_prepare(GsSharedMember *member, GsMemorySort *rows);
+extern GsRanges *gpusort_shared_member_prepare(GsSharedMember *member, GsMemorySort *rows);
 
 /* After sorting: report what this process has done.  The leader reports the memory of all. */
 extern void gpusort_shared_member_report(const GsSharedMember *member, const GsMemorySort *rows,
