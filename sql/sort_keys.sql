@@ -54,4 +54,32 @@ SELECT check_sort('SELECT * FROM wide ORDER BY a DESC, b, c DESC, d DESC, e, f D
 SELECT check_sort('SELECT * FROM wide ORDER BY a, b, c, d, e, f, g, h', 'a, b, c, d, e, f, g, h');
 SELECT check_sort('SELECT * FROM wide ORDER BY a, c, b, b DESC, a, c, d, h, g, f DESC, e, id DESC', 'a, b, c, d, e, f, g, h, id');
 SELECT check_sort('SELECT * FROM wide ORDER BY a, b, c, a DESC, b + 1, c + 1, b + 2, c + 2 DESC, a + 1 NULLS FIRST, d, id % 5, id', 'a, b, c, d, id');
-DROP TABLE keys, wide;
+
+-- of keys whose first ones tell nearly all rows apart, only these are encoded at first; so they are when the statistics are out of date
+CREATE TABLE apart AS
+	SELECT g * 7919 % 20011 AS u, g % 3 AS f, g % 5 AS h, 'text ' || g % 7 AS s, g AS id FROM generate_series(1, 20000) g;
+VACUUM ANALYZE apart;
+CREATE FUNCTION kilobytes_of(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
+	RETURN plan->0->'Plan'->>'Sort Space Used';
+END $$;
+SET max_parallel_workers_per_gather = 0;
+SELECT check_sort('SELECT * FROM apart ORDER BY u, f, h, id', 'u, f, h, id');
+SELECT check_sort('SELECT * FROM apart ORDER BY u DESC, s, f', 'u, s, f');
+SELECT check_sort('SELECT * FROM apart ORDER BY f, u, h DESC, s', 'f, u, h, s');
+SELECT check_sort('SELECT * FROM apart JOIN generate_series(1, 3) n ON id < 5000 ORDER BY u, n DESC, s', 'u, n, s');
+SET pg_gpusort.min_rows = 0;
+SET pg_gpusort.backend = cpu;
+SET pg_gpusort.work_mem = '64MB';
+SELECT kilobytes_of('SELECT * FROM apart ORDER BY u, f, h, id') < kilobytes_of('SELECT * FROM apart ORDER BY u + 0, f, h, id') AS less;
+RESET pg_gpusort.backend;
+RESET pg_gpusort.work_mem;
+UPDATE apart SET u = CASE WHEN u % 4 > 0 THEN u % 100 END;
+SELECT check_sort('SELECT * FROM apart ORDER BY u, f, h, id', 'u, f, h, id');
+SELECT check_sort('SELECT * FROM apart ORDER BY u DESC, s, f DESC, h', 'u, s, f, h');
+SELECT check_sort('SELECT * FROM apart ORDER BY f, u, h DESC, s DESC NULLS LAST, id', 'f, u, h, s, id');
+DROP FUNCTION kilobytes_of;
+DROP TABLE keys, wide, apart;

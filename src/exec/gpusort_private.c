@@ -28,8 +28,8 @@ copy_childless(const Sort *sort)
 static List *
 list_of_traits(GsSortTraits traits)
 {
-	return list_make5_int(traits.repeatable, traits.ties, traits.presorted, traits.divided,
-						  traits.paired);
+	return lappend_int(list_make5_int(traits.repeatable, traits.ties, traits.presorted,
+									  traits.divided, traits.paired), traits.enough);
 }
 
 List *
@@ -56,7 +56,10 @@ gpusort_private_keys_of_sort(const Sort *sort)
 GsSortKeys
 gpusort_private_keys(const CustomScan *gpusort)
 {
-	return gpusort_private_keys_of_sort(linitial_node(Sort, gpusort->custom_private));
+	GsSortKeys	keys = gpusort_private_keys_of_sort(linitial_node(Sort, gpusort->custom_private));
+
+	keys.enough = gpusort_private_traits(gpusort).enough;
+	return keys;
 }
 
 GsSortTraits
@@ -70,7 +73,8 @@ gpusort_private_traits(const CustomScan *node)
 			.ties = list_nth_int(list, 1),
 			.presorted = list_nth_int(list, 2),
 			.divided = list_nth_int(list, 3),
-			.paired = list_nth_int(list, 4)
+			.paired = list_nth_int(list, 4),
+			.enough = list_nth_int(list, 5)
 	};
 }
 

@@ -17,6 +17,7 @@ typedef struct GsSortTraits
 {
 	bool		repeatable;		/* can its input be read a second time? */
 	bool		ties;			/* would a GPU leave most of its rows as ties? */
+	int			enough;			/* see GsSortKeys */
 	int			presorted;		/* by how many of its sort keys, the first
 								 * ones, its input is sorted already: 0 unless
 								 * it was made from an IncrementalSort */

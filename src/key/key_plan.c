@@ -11,7 +11,8 @@
  * If the first words of a column are not exact, no other column can follow,
  * because differences in the rest of the column come before differences in
  * later columns.  So the columns are divided into stages, each of which ends
- * with such a column, or when a key is full.  The words of the first stage are
+ * with such a column, when a key is full, or with the first column whose values
+ * are nearly all different.  The words of the first stage are
  * the key.  Only to break ties, we encode what follows:
  *
  *		the words of a stage, then further words of its last column, then
@@ -62,6 +63,7 @@ struct GsKeyPlan
 	MemoryContext context;
 	unsigned	words;			/* of the first stage, and of each slice */
 	unsigned	string_words;	/* that the plan was made with */
+	int			enough;			/* see GsSortKeys */
 	Size		memory;			/* of what encodings keep */
 	bool		distrusted;		/* so that no column has an encoding */
 	int			ncolumns;
@@ -98,10 +100,11 @@ lay_out_stage(GsKeyPlan *plan, int first, unsigned string_words)
 {
 	GsKeyStage *stage = &plan->stages[plan->nstages++];
 	unsigned	bits = 0;
+	int			end = first < plan->enough ? plan->enough : plan->ncolumns;
 	int			i;
 
 	stage->first = first;
-	for (i = first; i < plan->ncolumns && !stage->open; i++)
+	for (i = first; i < end && !stage->open; i++)
 	{
 		GsKeyColumn *column = &plan->columns[i];
 		unsigned	null_bits = i > 0 ? 1 : 0;
@@ -146,6 +149,7 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 
 	plan->context = context;
 	plan->string_words = string_words;
+	plan->enough = keys->enough;
 	plan->distrusted = reason != NULL && any_is_distrusted(keys);
 	plan->ncolumns = keys->nkeys;
 	plan->columns = palloc0(keys->nkeys * sizeof(GsKeyColumn));

@@ -26,6 +26,9 @@ typedef struct GsSortKeys
 								 * instead of the operators' comparators; if
 								 * the operator is InvalidOid as well, the key
 								 * is not encoded */
+	int			enough;			/* the first ones, of this number, tell nearly
+								 * all rows apart, so that keys encode no
+								 * others; 0 if it takes all of them */
 } GsSortKeys;
 
 typedef struct GsKeyPlan GsKeyPlan;

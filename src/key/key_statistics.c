@@ -15,6 +15,7 @@
 #include <math.h>
 
 #include "access/htup_details.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_statistic.h"
 #include "port/pg_bitutils.h"
 #include "utils/lsyscache.h"
@@ -32,6 +33,9 @@
 
 /* So many different symbols stand for a byte of a string, about as many as there are digits. */
 #define SYMBOLS			10.0
+
+/* This part of a column's values are different if nearly all are. */
+#define NEARLY_ALL		0.95
 
 /* The bounds of a histogram that are looked at. */
 #define MOST_BOUNDS		101
@@ -172,4 +176,45 @@ gpusort_key_statistics_expect_ties(const GsSortKeys *keys, const GsTableColumn *
 		return true;
 	return reason == GS_REASON_NONE && !exact &&
 		expect_ties(keys, columns, open + 1, string_words, rows);
+}
+
+/* Returns the number of rows that a table had when it was analyzed, or 0. */
+static double
+rows_of_table(Oid table)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
+	double		rows;
+
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	rows = ((Form_pg_class) GETSTRUCT(tuple))->reltuples;
+	ReleaseSysCache(tuple);
+	return rows;
+}
+
+/*
+ * Are nearly all of a column's values different in 'rows' rows?  A join that returns more rows
+ * than its table has repeats them.
+ */
+static bool
+is_nearly_unique(const GsTableColumn *column, double rows)
+{
+	HeapTuple	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(column->table),
+											 Int16GetDatum(column->attno), BoolGetDatum(false));
+	bool		unique;
+
+	if (!HeapTupleIsValid(statistics))
+		return false;
+	unique = ((Form_pg_statistic) GETSTRUCT(statistics))->stadistinct <= -NEARLY_ALL;
+	ReleaseSysCache(statistics);
+	return unique && rows * NEARLY_ALL <= rows_of_table(column->table);
+}
+
+int
+gpusort_key_statistics_enough(const GsTableColumn *columns, int nkeys, double rows)
+{
+	for (int k = 0; k < nkeys; k++)
+		if (is_nearly_unique(&columns[k], rows))
+			return k + 1;
+	return nkeys;
 }

@@ -27,4 +27,7 @@ extern bool gpusort_key_statistics_expect_ties(const GsSortKeys *keys,
 											   const GsTableColumn *columns,
 											   unsigned string_words, double rows);
 
+/* Returns how many of the keys, the first ones, tell nearly all of 'rows' rows apart; or nkeys. */
+extern int	gpusort_key_statistics_enough(const GsTableColumn *columns, int nkeys, double rows);
+
 #endif							/* GPUSORT_KEY_STATISTICS_H */

@@ -244,24 +244,26 @@ column_of_plan(const Plan *plan, AttrNumber attno, const PlannedStmt *statement)
 }
 
 /*
- * Would a GPU leave most rows of a sort as ties?  It does not look at what follows the first words
- * of a string, which is the rest of that string and the keys after it.
+ * Find out from statistics what the words of the sort keys tell apart.  traits->ties is whether a
+ * GPU would leave most rows as ties: it does not look at what follows the first words of a string,
+ * which is the rest of that string and the keys after it.  Two sorts that are divided alike have
+ * keys alike.
  */
-static bool
-expect_ties(const GsSortKeys *keys, const Plan *sort, const PlannedStmt *statement)
+static void
+judge_keys(const GsSortKeys *keys, const Plan *sort, const PlannedStmt *statement,
+		   GsSortTraits *traits)
 {
-	GsTableColumn *columns;
-	bool		ties;
+	GsTableColumn *columns = palloc(keys->nkeys * sizeof(GsTableColumn));
 
-	if (gpusort_gpu_session_check(sort->plan_rows, false) != GS_REASON_NONE)
-		return false;
-	columns = palloc(keys->nkeys * sizeof(GsTableColumn));
 	for (int k = 0; k < keys->nkeys; k++)
 		columns[k] = column_of_plan(outerPlan(sort), keys->attnos[k], statement);
-	ties = gpusort_key_statistics_expect_ties(keys, columns, GPUSORT_GPU_STRING_WORDS,
-											  sort->plan_rows);
+	if (gpusort_gpu_session_check(sort->plan_rows, false) == GS_REASON_NONE)
+		traits->ties = gpusort_key_statistics_expect_ties(keys, columns,
+														  GPUSORT_GPU_STRING_WORDS,
+														  sort->plan_rows);
+	else if (!traits->paired)
+		traits->enough = gpusort_key_statistics_enough(columns, keys->nkeys, sort->plan_rows);
 	pfree(columns);
-	return ties;
 }
 
 Plan *
@@ -282,7 +284,7 @@ finish_divided_sort(CustomScan *node, const PlannedStmt *statement)
 	GsSortKeys	keys = gpusort_private_keys(node);
 	GsSortTraits traits = gpusort_private_traits(node);
 
-	traits.ties = expect_ties(&keys, &node->scan.plan, statement);
+	judge_keys(&keys, &node->scan.plan, statement, &traits);
 	gpusort_private_set_traits(node, traits);
 	node->custom_scan_tlist = make_column_tlist(outerPlan(node)->targetlist, OUTER_VAR,
 												NIL);
@@ -320,12 +322,12 @@ make_node_over(Plan *input, int plan_node_id, const CustomScanMethods *methods)
 
 /*
  * Make a GpuSortSink node over a partial plan, to be put below the Gather that
- * is the input of 'sort'.
+ * is the input of 'sort'.  It has the same keys as the node of the sort.
  */
 static CustomScan *
-make_sink(const Sort *sort, Plan *partial, int plan_node_id)
+make_sink(const Sort *sort, int enough, Plan *partial, int plan_node_id)
 {
-	GsSortTraits traits = {0};
+	GsSortTraits traits = {.enough = enough};
 	CustomScan *sink = make_node_over(partial, plan_node_id, &sink_methods);
 
 	sink->scan.plan.parallel_aware = true;
@@ -434,15 +436,14 @@ can_sort_together(const Sort *sort, bool ties)
 
 /* Make the processes below a Gather put their rows into the sort directly. */
 static void
-add_sink(Sort *sort, bool ties, GsSwapStatement *statement)
+add_sink(Sort *sort, GsSortTraits traits, GsSwapStatement *statement)
 {
 	Gather	   *gather = (Gather *) sort->plan.lefttree;
 
 	if (IsA(gather, Gather) && !gather->single_copy &&
-		passes_columns_on(gather) && can_sort_together(sort, ties))
+		passes_columns_on(gather) && can_sort_together(sort, traits.ties))
 		gather->plan.lefttree = (Plan *)
-			make_sink(sort, gather->plan.lefttree,
-					  new_plan_node_id(statement));
+			make_sink(sort, traits.enough, gather->plan.lefttree, new_plan_node_id(statement));
 }
 
 /* Is a plan, below a Gather, over a divided sort? */
@@ -505,8 +506,8 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 	}
 	traits.repeatable = gpusort_input_is_repeatable(sort->plan.lefttree,
 													&context->statement->subplans);
-	traits.ties = expect_ties(&keys, &sort->plan, context->statement->planned);
-	add_sink(sort, traits.ties, context->statement);
+	judge_keys(&keys, &sort->plan, context->statement->planned, &traits);
+	add_sink(sort, traits, context->statement);
 	return with_columns(make_sort_node(sort, traits, CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 									   CUSTOMPATH_SUPPORT_MARK_RESTORE, &sort_methods),
 						context->statement);
