@@ -25,19 +25,14 @@ copy_childless(const Sort *sort)
 	return copy;
 }
 
-static List *
-list_of_traits(GsSortTraits traits)
-{
-	return list_make5_int(traits.repeatable, traits.ties, traits.presorted, traits.divided,
-						  traits.paired);
-}
-
 List *
 gpusort_private_make(const Sort *sort, GsSortTraits traits)
 {
 	if (IsA(sort, IncrementalSort))
 		traits.presorted = ((const IncrementalSort *) sort)->nPresortedCols;
-	return list_make2(copy_childless(sort), list_of_traits(traits));
+	return list_make2(copy_childless(sort),
+					  list_make5_int(traits.repeatable, traits.ties, traits.presorted,
+									 traits.divided, traits.paired));
 }
 
 GsSortKeys
@@ -72,10 +67,4 @@ gpusort_private_traits(const CustomScan *node)
 			.divided = list_nth_int(list, 3),
 			.paired = list_nth_int(list, 4)
 	};
-}
-
-void
-gpusort_private_set_traits(CustomScan *node, GsSortTraits traits)
-{
-	lsecond(node->custom_private) = list_of_traits(traits);
 }

@@ -283,7 +283,7 @@ finish_divided_sort(CustomScan *node, const PlannedStmt *statement)
 	GsSortTraits traits = gpusort_private_traits(node);
 
 	traits.ties = expect_ties(&keys, &node->scan.plan, statement);
-	gpusort_private_set_traits(node, traits);
+	node->custom_private = gpusort_private_make(linitial_node(Sort, node->custom_private), traits);
 	node->custom_scan_tlist = make_column_tlist(outerPlan(node)->targetlist, OUTER_VAR,
 												NIL);
 }

@@ -121,15 +121,6 @@ gpusort_client_speed(double *min_rows)
 	return best;
 }
 
-double
-gpusort_client_min_rows(void)
-{
-	double		min_rows;
-
-	(void) gpusort_client_speed(&min_rows);
-	return min_rows;
-}
-
 Size
 gpusort_client_chunk_bytes(void)
 {
