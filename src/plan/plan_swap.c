@@ -36,7 +36,6 @@
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
-#include "exec/packed_rows.h"
 #include "exec/sink_node.h"
 #include "key/key_statistics.h"
 #include "loading.h"

@@ -340,7 +340,6 @@ fill_request(GsSlotRequest *request, const GsClientOptions *options)
 	request->fault = gpusort_fault_of_service();
 }
 
-/* Open a session with this request. */
 static GsClient *
 open_client(const GsSlotRequest *request, GsReason *reason)
 {

@@ -430,7 +430,6 @@ order_by_radix(GsElementOrder *order, const GsArrayElements *elements,
  * ----------------------------------------------------------------
  */
 
-/* Can a GPU sort the elements? */
 static bool
 may_use_gpu(const GsElementOrder *order, const GsArrayElements *elements)
 {

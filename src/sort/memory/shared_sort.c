@@ -186,7 +186,6 @@ collect_entries(GsRangeSorter *sorter, int range)
 	return filled;
 }
 
-/* Collect the keys of a range likewise. */
 static void
 collect_keys(const GsRangeSorter *sorter, int range)
 {
@@ -206,7 +205,6 @@ collect_keys(const GsRangeSorter *sorter, int range)
 	}
 }
 
-/* Copy the keys of some entries. */
 static void
 copy_keys(const GsRangeSorter *sorter, const uint64 *entries, uint32 count)
 {
