@@ -73,7 +73,7 @@ OBJS = \
 	src/sort/base/sort_stats.o \
 	src/sort/base/tuple_rows.o \
 	src/sort/base/warm_memory.o \
-	src/sort/memory/ordering.o \
+	src/sort/memory/key_sort.o \
 	src/sort/memory/range_splitters.o \
 	src/sort/memory/row_store.o \
 	src/sort/memory/shared_ranges.o \

@@ -43,7 +43,7 @@ log_start(void)
 	ereport(LOG,
 			(errmsg("pg_gpusort %s: %s; %s", gpusort_version_text,
 					no_service == NULL ?
-					psprintf("GPUs by library \"%s\"", gpusort_service_library_path()) :
+					psprintf("GPUs by library \"%s\"", gpusort_library_path) :
 					psprintf("no GPUs: %s", no_service),
 					memory.reason == NULL ?
 					psprintf("up to %zu MB of warm memory", memory.limit >> 20) :

@@ -112,7 +112,6 @@ gpusort_divided_begin(GsNodeState *node, int nworkers)
  * ----------------------------------------------------------------
  */
 
-/* Begin the sort of a worker. */
 static void
 begin_worker(GsNodeState *node)
 {

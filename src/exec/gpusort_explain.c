@@ -202,7 +202,7 @@ gpu_was_expected(GsReason reason)
 		case GS_REASON_BACKEND_CPU:
 			return false;
 		case GS_REASON_NO_GPU:
-			return gpusort_service_library_was_found();
+			return gpusort_library_was_found;
 		default:
 			return true;
 	}

@@ -464,7 +464,6 @@ sort_alone(GsNodeState *node)
 	gpusort_requirement_check(&node->report);
 }
 
-/* Sort the input. */
 static pg_noinline void
 sort_input(GsNodeState *node)
 {

@@ -13,9 +13,14 @@
 
 #include "exec/gpusort_state.h"
 
-/* CreateCustomScanState of the GpuSort and the GpuIncrementalSort (incremental_node.c). */
+/*
+ * CreateCustomScanState of the GpuSort, the GpuIncrementalSort (incremental_node.c), and the
+ * GpuSortPack and GpuSortUnpack (packed_rows.c).
+ */
 extern Node *gpusort_node_create_state(CustomScan *plan);
 extern Node *gpusort_incremental_create_state(CustomScan *plan);
+extern Node *gpusort_pack_create_state(CustomScan *plan);
+extern Node *gpusort_unpack_create_state(CustomScan *plan);
 
 /*
  * If the state is a GpuSort, set the Limit that bounds the rows wanted from

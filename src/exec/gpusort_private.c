@@ -25,19 +25,14 @@ copy_childless(const Sort *sort)
 	return copy;
 }
 
-static List *
-list_of_traits(GsSortTraits traits)
-{
-	return lappend_int(list_make5_int(traits.repeatable, traits.ties, traits.presorted,
-									  traits.divided, traits.paired), traits.enough);
-}
-
 List *
 gpusort_private_make(const Sort *sort, GsSortTraits traits)
 {
 	if (IsA(sort, IncrementalSort))
 		traits.presorted = ((const IncrementalSort *) sort)->nPresortedCols;
-	return list_make2(copy_childless(sort), list_of_traits(traits));
+	return list_make2(copy_childless(sort),
+					  lappend_int(list_make5_int(traits.repeatable, traits.ties, traits.presorted,
+												 traits.divided, traits.paired), traits.enough));
 }
 
 GsSortKeys
@@ -76,10 +71,4 @@ gpusort_private_traits(const CustomScan *node)
 			.paired = list_nth_int(list, 4),
 			.enough = list_nth_int(list, 5)
 	};
-}
-
-void
-gpusort_private_set_traits(CustomScan *node, GsSortTraits traits)
-{
-	lsecond(node->custom_private) = list_of_traits(traits);
 }

@@ -35,9 +35,8 @@ typedef struct GsSortTraits
  */
 extern List *gpusort_private_make(const Sort *sort, GsSortTraits traits);
 
-/* Read and change what it says. */
+/* Read what it says. */
 extern GsSortTraits gpusort_private_traits(const CustomScan *node);
-extern void gpusort_private_set_traits(CustomScan *node, GsSortTraits traits);
 
 /*
  * Returns the sort keys of a Sort, or of a node that was made from one.  They point into

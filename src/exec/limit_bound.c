@@ -34,12 +34,6 @@
 #include "exec/limit_bound.h"
 #include "exec/presorted_agg.h"
 
-/*
- * The greatest part of the rows for which a sort stays stock, if it is known when
- * the query is planned.
- */
-#define BOUND_PART_OF_ROWS	0.02
-
 double
 gpusort_limit_bound_estimate(const Node *count, const Node *offset,
 							 LimitOption option)
@@ -81,12 +75,6 @@ gpusort_limit_bound_passes(const Plan *plan)
 		default:
 			return false;
 	}
-}
-
-bool
-gpusort_limit_bound_is_small(double bound, double rows)
-{
-	return bound >= 0 && bound < rows * BOUND_PART_OF_ROWS;
 }
 
 /* ----------------------------------------------------------------

@@ -29,12 +29,6 @@ extern double gpusort_limit_bound_estimate(const Node *count,
  */
 extern bool gpusort_limit_bound_passes(const Plan *plan);
 
-/*
- * Is a bound so small that the sort of 'rows' expected rows can stay stock?
- * Returns false if there is no bound or it is unknown.
- */
-extern bool gpusort_limit_bound_is_small(double bound, double rows);
-
 /* Called once by _PG_init(). */
 extern void gpusort_limit_bound_init(void);
 

@@ -22,7 +22,7 @@
 #include "miscadmin.h"
 #include "nodes/extensible.h"
 
-#include "exec/packed_rows.h"
+#include "exec/gpusort_node.h"
 #include "exec/row_source.h"
 
 /* A message ends with the row that exceeds this size, and has at most this many rows. */

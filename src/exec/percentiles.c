@@ -26,7 +26,6 @@
 #include "exec/gpusort_node.h"
 #include "work.h"
 
-/* The type of the values. */
 static Oid
 type_of_values(const Aggref *aggref)
 {

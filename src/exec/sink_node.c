@@ -214,7 +214,7 @@ gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort, int64 boun
 	local->whole_tuples = whole_tuples;
 	sink->producer.sort = sort;
 	sink->producer.nrows = 0;
-	sink->producer.ahead = false;
+	sink->producer.streaming = false;
 	tell_workers(sink, sink->shared);
 	return true;
 }
@@ -228,7 +228,7 @@ gpusort_sink_forget_sort(GsSinkState *sink)
 void
 gpusort_sink_close(GsSinkState *sink)
 {
-	sink->producer.ahead = false;
+	sink->producer.streaming = false;
 	sink->local.open = false;
 	tell_workers(sink, sink->shared);
 }
@@ -247,7 +247,7 @@ gpusort_sink_add_rows(GsSinkState *sink)
 		sink->producer.parallel = &sink->shared->parallel;
 		gpusort_producer_attend(&sink->producer);
 	}
-	if (!sink->producer.ahead)
+	if (!sink->producer.streaming)
 		await_gather(sink->gather);
 	return failure_of(sink);
 }
@@ -368,7 +368,7 @@ gpusort_sink_rescan(CustomScanState *css)
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
-	sink->producer.ahead = false;
+	sink->producer.streaming = false;
 	if (outerPlanState(css)->chgParam == NULL)
 		ExecReScan(outerPlanState(css));
 }

@@ -329,7 +329,6 @@ string_word(const GsKeyEncoding *encoding, Datum value, uint32 index)
 	return word;
 }
 
-/* The first word of a string's weights. */
 static uint64
 first_word_of_weights(const GsKeyEncoding *encoding, Datum value)
 {

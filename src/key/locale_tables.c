@@ -127,7 +127,6 @@ check_range(const GsLocaleTables *tables, const GsSequence *sequence)
 	return true;
 }
 
-/* Check all sequences of a list. */
 static bool
 check_list(const GsLocaleTables *tables, int32 start)
 {

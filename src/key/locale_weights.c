@@ -104,7 +104,6 @@ write_weights(const GsWeightAlphabet *alphabet, const unsigned char *weights,
 	return count;
 }
 
-/* Add the weights of a character to the alphabet. */
 static void
 add_to_alphabet(GsWeightAlphabet *alphabet, const GsLocaleTables *tables,
 				const unsigned char *character,

@@ -36,7 +36,6 @@
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
-#include "exec/packed_rows.h"
 #include "exec/sink_node.h"
 #include "key/key_statistics.h"
 #include "loading.h"
@@ -285,7 +284,7 @@ finish_divided_sort(CustomScan *node, const PlannedStmt *statement)
 	GsSortTraits traits = gpusort_private_traits(node);
 
 	judge_keys(&keys, &node->scan.plan, statement, &traits);
-	gpusort_private_set_traits(node, traits);
+	node->custom_private = gpusort_private_make(linitial_node(Sort, node->custom_private), traits);
 	node->custom_scan_tlist = make_column_tlist(outerPlan(node)->targetlist, OUTER_VAR,
 												NIL);
 }

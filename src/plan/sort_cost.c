@@ -131,7 +131,6 @@ cost_of_merging(const Path *input, const GsKeyShape *key)
 		(key->exact ? 0 : MERGE_TIES_COST);
 }
 
-/* Set the cost of a path that sorts 'input'. */
 static void
 set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 {

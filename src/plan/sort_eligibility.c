@@ -114,6 +114,9 @@
 /* A Sort of fewer rows takes no time, whatever its keys are. */
 #define FEWEST_LONG_ROWS	2000
 
+/* A sort stays stock if a LIMIT is known to want a smaller part of its rows. */
+#define SMALL_BOUND			0.02
+
 /* An IncrementalSort of groups with fewer rows stays stock. */
 #define FEWEST_GROUP_ROWS	50
 
@@ -581,7 +584,7 @@ reason_of_rows(double rows, double least, double bound)
 		return GS_REASON_DISABLED;
 	if (rows < least)
 		return GS_REASON_FEW_ROWS;
-	if (gpusort_limit_bound_is_small(bound, rows))
+	if (bound >= 0 && bound < rows * SMALL_BOUND)
 		return GS_REASON_LIMIT;
 	return GS_REASON_NONE;
 }

@@ -231,7 +231,7 @@ list_devices(int count)
 static const GsDeviceApi *
 open_library(char *message, Size message_bytes)
 {
-	const char *path = gpusort_service_library_path();
+	const char *path = gpusort_library_path;
 	void	   *library;
 	GsDeviceApiFunction get_api;
 	const		GsDeviceApi *api;

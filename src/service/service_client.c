@@ -121,15 +121,6 @@ gpusort_client_speed(double *min_rows)
 	return best;
 }
 
-double
-gpusort_client_min_rows(void)
-{
-	double		min_rows;
-
-	(void) gpusort_client_speed(&min_rows);
-	return min_rows;
-}
-
 Size
 gpusort_client_chunk_bytes(void)
 {
@@ -349,7 +340,6 @@ fill_request(GsSlotRequest *request, const GsClientOptions *options)
 	request->fault = gpusort_fault_of_service();
 }
 
-/* Open a session with this request. */
 static GsClient *
 open_client(const GsSlotRequest *request, GsReason *reason)
 {

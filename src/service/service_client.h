@@ -34,12 +34,11 @@ typedef struct GsClientOptions
 extern GsReason gpusort_client_availability(void);
 
 /*
- * Returns from how many rows on a sort takes less time on one of the devices than on the CPU,
- * as measured when they were opened, or infinity.  The former also returns the measurements
- * of that device, or NULL if no device is in use.  Call these only if there is a service.
+ * Sets *min_rows to from how many rows on a sort takes less time on one of the devices than on
+ * the CPU, as measured when they were opened, or infinity.  Returns the measurements of that
+ * device, or NULL if no device is in use.  Call this only if there is a service.
  */
 extern const GsDeviceSpeed *gpusort_client_speed(double *min_rows);
-extern double gpusort_client_min_rows(void);
 
 /* Returns the size of a pool chunk.  Call it only if there is a service. */
 extern Size gpusort_client_chunk_bytes(void);

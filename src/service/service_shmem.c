@@ -41,8 +41,8 @@ GsService  *gpusort_service = NULL;
  * shared memory: after a crash it initializes the same amount again, even if the file has
  * appeared or disappeared meanwhile.
  */
-static char library_path[MAXPGPATH];
-static bool library_was_found = false;
+char		gpusort_library_path[MAXPGPATH];
+bool		gpusort_library_was_found = false;
 
 /* Why there cannot be a GPU service nevertheless, or NULL. */
 static const char *service_failure = NULL;
@@ -93,7 +93,7 @@ choose_chunk_bytes(void)
 static bool
 service_is_wanted(void)
 {
-	return gpusort_pool_size > 0 && library_was_found;
+	return gpusort_pool_size > 0 && gpusort_library_was_found;
 }
 
 /* The pool follows the GsService in memory. */
@@ -188,10 +188,10 @@ gpusort_service_init(void)
 		return;
 	if (gpusort_device_library[0] != '\0')
 	{
-		find_library(library_path);
-		library_was_found = access(library_path, R_OK) == 0;
+		find_library(gpusort_library_path);
+		gpusort_library_was_found = access(gpusort_library_path, R_OK) == 0;
 	}
-	if (gpusort_pool_size > 0 && !library_was_found && gpusort_device_library[0] != '\0' &&
+	if (gpusort_pool_size > 0 && !gpusort_library_was_found && gpusort_device_library[0] != '\0' &&
 		strcmp(gpusort_device_library, GPUSORT_DEFAULT_DEVICE_LIBRARY) != 0)
 		ereport(WARNING,
 				(errmsg("pg_gpusort sorts on the CPU: there is no device library \"%s\"",
@@ -202,12 +202,6 @@ gpusort_service_init(void)
 	gpusort_shared_memory_add(&shared_memory);
 }
 
-bool
-gpusort_service_library_was_found(void)
-{
-	return library_was_found;
-}
-
 const char *
 gpusort_service_absence(void)
 {
@@ -215,15 +209,9 @@ gpusort_service_absence(void)
 		return "pg_gpusort.pool_size is 0";
 	if (gpusort_device_library[0] == '\0')
 		return "pg_gpusort.device_library is empty";
-	if (!library_was_found)
-		return psprintf("there is no library \"%s\"", library_path);
+	if (!gpusort_library_was_found)
+		return psprintf("there is no library \"%s\"", gpusort_library_path);
 	return service_failure;
-}
-
-const char *
-gpusort_service_library_path(void)
-{
-	return library_path;
 }
 
 /* ----------------------------------------------------------------

@@ -348,18 +348,16 @@ extern void gpusort_slot_free(uint32 slot);
 extern void gpusort_service_init(void);
 
 /*
- * Was the library preloaded, and the file of pg_gpusort.device_library there when
- * the server started?  If not, nobody expects that a GPU is used.
+ * The path of the file of pg_gpusort.device_library, and whether pg_gpusort was preloaded and that
+ * file there when the server started.  If not, nobody expects that a GPU is used.
  */
-extern bool gpusort_service_library_was_found(void);
+extern char gpusort_library_path[];
+extern bool gpusort_library_was_found;
 
 /*
  * Returns why this server has no GPU service, or NULL if it has one.  In the postmaster, after
  * gpusort_service_init().
  */
 extern const char *gpusort_service_absence(void);
-
-/* Returns the path of that file. */
-extern const char *gpusort_service_library_path(void);
 
 #endif							/* GPUSORT_SERVICE_SHMEM_H */

@@ -28,7 +28,6 @@ attribute_of_key(const GsSort *sort)
 	return TupleDescAttr(sort->spec->tupdesc, column_of_key(sort));
 }
 
-/* Returns a slot for rows of the sort. */
 static TupleTableSlot *
 make_slot(const GsSort *sort)
 {

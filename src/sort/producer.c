@@ -59,7 +59,7 @@ give_up(GsProducer *producer, GsSort *sort)
 		failure = gpusort_sort_loss(sort);
 	if (failure != GS_REASON_NONE)
 		pg_atomic_write_u32(&producer->parallel->failure, failure);
-	producer->ahead = false;
+	producer->streaming = false;
 	gpusort_sort_fail(sort, failure);
 }
 
@@ -136,7 +136,7 @@ begin_worker(GsProducer *producer, MemoryContext context)
 static void
 end_leader(GsProducer *producer, bool added)
 {
-	if (!added || !gpusort_sort_end_adding(producer->sort, &producer->ahead))
+	if (!added || !gpusort_sort_end_adding(producer->sort, &producer->streaming))
 		give_up(producer, producer->sort);
 }
 
@@ -165,7 +165,7 @@ reset(GsProducer *producer)
 {
 	producer->spec.bound = producer->parallel->bound;
 	producer->spec.group_keys = producer->parallel->group_keys;
-	producer->ahead = false;
+	producer->streaming = false;
 	memset(&producer->report, 0, sizeof(producer->report));
 	producer->nrows = 0;
 	producer->input_ended = false;

@@ -66,7 +66,7 @@ typedef struct GsProducer
 	void	   *arg;
 
 	/* Afterwards. */
-	bool		ahead;			/* in the leader: see
+	bool		streaming;		/* in the leader: see
 								 * gpusort_sort_end_adding() */
 	GsProducerReport report;	/* in a worker */
 	int64		nrows;			/* rows added */

@@ -284,11 +284,11 @@ end_adding(GsSort *sort)
 }
 
 bool
-gpusort_sort_end_adding(GsSort *sort, bool *ahead)
+gpusort_sort_end_adding(GsSort *sort, bool *streaming)
 {
 	if (!end_adding(sort))
 		return false;
-	*ahead = sort->location == GS_ROWS_SHARED;
+	*streaming = sort->location == GS_ROWS_SHARED;
 	return true;
 }
 

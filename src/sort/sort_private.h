@@ -194,12 +194,12 @@ extern void gpusort_sort_go_to(GsSort *sort, int64 position);
 extern bool gpusort_sort_open(GsSort *sort);
 
 /*
- * In a leader, after its last row: sort its rows.  Sets *ahead to whether all processes sort
+ * In a leader, after its last row: sort its rows.  Sets *streaming to whether all processes sort
  * together in such a way that the first rows can be returned while others are still sorting.
  * If not, the leader must wait for them before it calls gpusort_sort_finish().  Returns false if
  * rows are lost.
  */
-extern bool gpusort_sort_end_adding(GsSort *sort, bool *ahead);
+extern bool gpusort_sort_end_adding(GsSort *sort, bool *streaming);
 
 /* After rows were lost: returns why. */
 extern GsReason gpusort_sort_loss(const GsSort *sort);

@@ -29,7 +29,7 @@
 #include "key/order_check.h"
 #include "sort/base/sort_stats.h"
 #include "sort/gpu/gpu_session.h"
-#include "sort/memory/ordering.h"
+#include "sort/memory/key_sort.h"
 #include "sqlfn/arrays.h"
 #include "work.h"
 
@@ -79,7 +79,7 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 	if (!OidIsValid(order->operator))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("could not identify an ordering operator for type %s",
+				 errmsg("could not identify a key sort operator for type %s",
 						format_type_be(type)),
 				 errhint("Arrays can be sorted if their element type has a default btree operator class.")));
 	order->collation = collation;
@@ -354,9 +354,9 @@ typedef struct GsElementTies
 
 /* How many of the entries, from the first one on, have the same key? */
 static uint32
-count_ties(const GsOrdering *ordering, const GsKeyPlan *plan, const uint64 *entries, uint32 count)
+count_ties(const GsKeySort *key_sort, const GsKeyPlan *plan, const uint64 *entries, uint32 count)
 {
-	const uint64 *key = gpusort_ordering_key(ordering, (uint32) entries[0]);
+	const uint64 *key = gpusort_key_sort_key(key_sort, (uint32) entries[0]);
 	Size		bytes = gpusort_key_plan_words(plan) * sizeof(uint64);
 	uint32		n;
 
@@ -365,7 +365,7 @@ count_ties(const GsOrdering *ordering, const GsKeyPlan *plan, const uint64 *entr
 		if (n % GPUSORT_ROWS_PER_LOOK == 0)
 			CHECK_FOR_INTERRUPTS();
 		gpusort_work_add(bytes);
-		if (memcmp(gpusort_ordering_key(ordering, (uint32) entries[n]), key, bytes) != 0)
+		if (memcmp(gpusort_key_sort_key(key_sort, (uint32) entries[n]), key, bytes) != 0)
 			break;
 	}
 	return n;
@@ -373,7 +373,7 @@ count_ties(const GsOrdering *ordering, const GsKeyPlan *plan, const uint64 *entr
 
 /* GsTiesCallback */
 static void
-break_ties(GsOrdering *ordering, uint64 *entries, uint32 count, void *arg)
+break_ties(GsKeySort *key_sort, uint64 *entries, uint32 count, void *arg)
 {
 	const GsElementTies *ties = arg;
 	Datum		value;
@@ -385,7 +385,7 @@ break_ties(GsOrdering *ordering, uint64 *entries, uint32 count, void *arg)
 	for (uint32 i = 0; i < count; i += n)
 	{
 		CHECK_FOR_INTERRUPTS();
-		n = count_ties(ordering, ties->order->key_plan, entries + i, count - i);
+		n = count_ties(key_sort, ties->order->key_plan, entries + i, count - i);
 		if (n > 1)
 			sort_by_comparisons(ties->order, ties->elements, entries + i, n);
 	}
@@ -398,15 +398,15 @@ order_by_radix(GsElementOrder *order, const GsArrayElements *elements,
 	GsElementTies ties = {.order = order,.elements = elements};
 	unsigned	chunk_shift = pg_ceil_log2_32(elements->count);
 	GsBudget   *unlimited = gpusort_budget_create(SIZE_MAX);
-	GsOrdering *ordering;
+	GsKeySort  *key_sort;
 
 	chunk_shift = Min(Max(chunk_shift, MIN_CHUNK_SHIFT), MAX_CHUNK_SHIFT);
-	ordering = gpusort_ordering_create(unlimited,
+	key_sort = gpusort_key_sort_create(unlimited,
 									   gpusort_key_plan_words(order->key_plan),
 									   chunk_shift, order->nulls_first);
 	for (int i = 0; i < elements->count; i++)
 	{
-		uint64	   *key = gpusort_ordering_next_key(ordering);
+		uint64	   *key = gpusort_key_sort_next_key(key_sort);
 		Datum		values[ROW_COLUMNS] = {0};
 		bool		isnull[ROW_COLUMNS] = {0};
 
@@ -415,14 +415,14 @@ order_by_radix(GsElementOrder *order, const GsArrayElements *elements,
 			report_out_of_memory(elements);
 		isnull[1] = !gpusort_elements_get(elements, i, &values[1]);
 		gpusort_key_plan_encode(order->key_plan, values, isnull, key);
-		if (!gpusort_ordering_add(ordering, isnull[1]))
+		if (!gpusort_key_sort_add(key_sort, isnull[1]))
 			report_out_of_memory(elements);
 	}
-	if (!gpusort_ordering_sort(ordering, 0, gpusort_ordering_count(ordering),
-							   order->exact ? NULL : break_ties, &ties))
+	if (!gpusort_key_sort_range(key_sort, 0, gpusort_key_sort_count(key_sort),
+								order->exact ? NULL : break_ties, &ties))
 		report_out_of_memory(elements);
 	count_sort(timer, GS_KIND_CPU, unlimited->used);
-	return gpusort_ordering_entries(ordering);
+	return gpusort_key_sort_entries(key_sort);
 }
 
 /* ----------------------------------------------------------------
@@ -430,7 +430,6 @@ order_by_radix(GsElementOrder *order, const GsArrayElements *elements,
  * ----------------------------------------------------------------
  */
 
-/* Can a GPU sort the elements? */
 static bool
 may_use_gpu(const GsElementOrder *order, const GsArrayElements *elements)
 {

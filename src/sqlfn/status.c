@@ -366,7 +366,7 @@ gpusort_stat(PG_FUNCTION_ARGS)
 	{
 		const GsSortCounts *counts = &stats.kinds[k];
 		Datum		values[] = {
-			CStringGetTextDatum(gpusort_stats_kind_name(k)),
+			CStringGetTextDatum(gpusort_stats_kind_names[k]),
 			Int64GetDatum((int64) counts->sorts),
 			Int64GetDatum((int64) counts->rows),
 			Int64GetDatum((int64) counts->bytes),
@@ -479,7 +479,7 @@ gpusort_progress(PG_FUNCTION_ARGS)
 				Int32GetDatum(progress.leader_pid),
 				ObjectIdGetDatum(progress.database),
 				Int32GetDatum(progress.plan_node),
-				CStringGetTextDatum(gpusort_progress_phase_name(progress.phase)),
+				CStringGetTextDatum(gpusort_progress_phase_names[progress.phase]),
 				Int64GetDatum(progress.rows_expected),
 				Int64GetDatum(progress.rows_read),
 				Int64GetDatum(progress.rows_sorted),

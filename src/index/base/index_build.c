@@ -397,7 +397,7 @@ add_rows_together(GsIndexBuild *build)
 
 	produce_rows(build, parallel);
 	/* Otherwise workers still sort rows, all of which have been read. */
-	if (!build->producer.ahead)
+	if (!build->producer.streaming)
 	{
 		await_workers(build->workers);
 		failure = gpusort_parallel_sort_failure(parallel);
@@ -405,7 +405,7 @@ add_rows_together(GsIndexBuild *build)
 			gpusort_sort_fail(build->producer.sort, failure);
 	}
 	gpusort_heap_rows_unshare(build->rows);
-	if (!build->producer.ahead)
+	if (!build->producer.streaming)
 		enter_sorting(build);
 }
 

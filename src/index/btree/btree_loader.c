@@ -250,7 +250,6 @@ close_leaf(GsBtreeLoader *loader)
 								loader->defer);
 }
 
-/* Write a page of a level. */
 static void
 put_page(GsBtreeLoader *loader, GsBtreeLevel *level, BlockNumber block, Page page)
 {

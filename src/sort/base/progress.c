@@ -41,19 +41,13 @@ static GsProgressSlot *slots = local_slots;
 static int	nslots = SLOTS_PER_PROCESS;
 static GsProgress unseen;		/* of sorts beyond these */
 
-static const char *const phase_names[] = {
+const char *const gpusort_progress_phase_names[] = {
 	[GS_PHASE_READING] = "reading rows",
 	[GS_PHASE_WRITING_RUN] = "writing a run",
 	[GS_PHASE_SORTING] = "sorting",
 	[GS_PHASE_MERGING] = "merging runs",
 	[GS_PHASE_RETURNING] = "returning rows",
 };
-
-const char *
-gpusort_progress_phase_name(GsProgressPhase phase)
-{
-	return phase_names[phase];
-}
 
 /* ----------------------------------------------------------------
  *		the process that sorts

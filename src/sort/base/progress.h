@@ -55,8 +55,8 @@ typedef struct GsProgress
 /* The space that a sort takes is shown each time it has read so many rows: a power of 2. */
 #define GPUSORT_ROWS_PER_REPORT	16384
 
-/* Name of a phase in pg_stat_progress_gpusort. */
-extern const char *gpusort_progress_phase_name(GsProgressPhase phase);
+/* Names of the phases in pg_stat_progress_gpusort. */
+extern const char *const gpusort_progress_phase_names[];
 
 /*
  * Get a slot for a sort that begins, or one that nobody sees if this process has too

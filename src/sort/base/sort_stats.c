@@ -31,17 +31,11 @@
 static pg_atomic_uint64 local_counters[NCOUNTERS];
 static pg_atomic_uint64 *counters = local_counters;
 
-static const char *const kind_names[] = {
+const char *const gpusort_stats_kind_names[] = {
 	[GS_KIND_GPU] = "gpu",
 	[GS_KIND_CPU] = "cpu",
 	[GS_KIND_EXTERNAL] = "external",
 };
-
-const char *
-gpusort_stats_kind_name(GsSortKind kind)
-{
-	return kind_names[kind];
-}
 
 void
 gpusort_stats_count_sort(GsSortKind kind, const GsSortCounts *counts)

@@ -46,8 +46,8 @@ typedef struct GsStatsSnapshot
 	TimestampTz reset_time;
 } GsStatsSnapshot;
 
-/* Name of a kind in pg_stat_gpusort. */
-extern const char *gpusort_stats_kind_name(GsSortKind kind);
+/* Names of the kinds in pg_stat_gpusort. */
+extern const char *const gpusort_stats_kind_names[];
 
 extern void gpusort_stats_count_sort(GsSortKind kind,
 									 const GsSortCounts *counts);

@@ -251,7 +251,6 @@ split_runs(GsMergeMember *member)
  * ----------------------------------------------------------------
  */
 
-/* Begin to merge a range. */
 static GsOpenRange *
 begin_open_range(GsMergeMember *member, int range)
 {

@@ -39,7 +39,12 @@ StaticAssertDecl(GPUSORT_CPU_MAX_KEY_WORDS <= GPUSORT_MAX_KEY_WORDS,
 static double
 min_rows(void)
 {
-	return gpusort_gpu_min_rows >= 0 ? gpusort_gpu_min_rows : gpusort_client_min_rows();
+	double		measured;
+
+	if (gpusort_gpu_min_rows >= 0)
+		return gpusort_gpu_min_rows;
+	(void) gpusort_client_speed(&measured);
+	return measured;
 }
 
 GsReason

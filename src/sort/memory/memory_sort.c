@@ -3,7 +3,7 @@
  * memory_sort.c
  *		Sorts rows in the backend's own memory.
  *
- * Encoded keys and packed rows are stored separately.  An ordering sorts row
+ * Encoded keys and packed rows are stored separately.  A key sort sorts row
  * numbers by the keys, and the rows are then read from a row store in that order.
  *
  * This accesses the memory of the rows at random, so we prefetch each row some
@@ -41,7 +41,7 @@ struct GsMemorySort
 	const GsSortSpec *spec;
 	GsBudget   *budget;
 	unsigned	chunk_shift;
-	GsOrdering *ordering;
+	GsKeySort  *key_sort;
 	GsRowStore *store;
 	uint64	   *entries;		/* after sorting, of so many rows */
 	uint32		nsorted;
@@ -99,22 +99,22 @@ gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget, unsigned ch
 	sort->budget = budget;
 	sort->chunk_shift = chunk_shift > 0 ? chunk_shift :
 		gpusort_memory_sort_choose_shift(spec, budget->limit, 1);
-	sort->ordering =
-		gpusort_ordering_create(budget,
+	sort->key_sort =
+		gpusort_key_sort_create(budget,
 								gpusort_key_plan_words(spec->key_plan),
 								sort->chunk_shift,
 								gpusort_key_plan_nulls_first(spec->key_plan));
 	sort->store = gpusort_row_store_create(budget, spec,
 										   sort->chunk_shift);
 	if (budget->shared == NULL && capacity < PG_UINT32_MAX)
-		gpusort_ordering_set_capacity(sort->ordering, (uint32) capacity);
+		gpusort_key_sort_set_capacity(sort->key_sort, (uint32) capacity);
 	return sort;
 }
 
-GsOrdering *
-gpusort_memory_sort_ordering(GsMemorySort *sort)
+GsKeySort *
+gpusort_memory_sort_keys(GsMemorySort *sort)
 {
-	return sort->ordering;
+	return sort->key_sort;
 }
 
 GsRowStore *
@@ -133,7 +133,7 @@ bool
 gpusort_memory_sort_put(GsMemorySort *sort, const Datum *values,
 						const bool *isnull)
 {
-	uint64	   *key = gpusort_ordering_next_key(sort->ordering);
+	uint64	   *key = gpusort_key_sort_next_key(sort->key_sort);
 	bool		null_key;
 
 	if (key == NULL)
@@ -141,7 +141,7 @@ gpusort_memory_sort_put(GsMemorySort *sort, const Datum *values,
 	null_key = !gpusort_key_plan_encode(sort->spec->key_plan, values, isnull,
 										key);
 	return gpusort_row_store_put(sort->store, values, isnull) &&
-		gpusort_ordering_add(sort->ordering, null_key);
+		gpusort_key_sort_add(sort->key_sort, null_key);
 }
 
 GsReason
@@ -149,7 +149,7 @@ gpusort_memory_sort_refusal(const GsMemorySort *sort)
 {
 	if (sort->budget->out_of_memory)
 		return GS_REASON_OUT_OF_MEMORY;
-	if (gpusort_ordering_is_full(sort->ordering))
+	if (gpusort_key_sort_is_full(sort->key_sort))
 		return GS_REASON_ROW_COUNT;
 	return GS_REASON_WORK_MEM;
 }
@@ -163,7 +163,7 @@ gpusort_memory_sort_bytes(const GsMemorySort *sort)
 int64
 gpusort_memory_sort_count(const GsMemorySort *sort)
 {
-	return gpusort_ordering_count(sort->ordering);
+	return gpusort_key_sort_count(sort->key_sort);
 }
 
 /* Sort as many rows as there is memory for, from a number on, but at least 'least'. */
@@ -171,14 +171,14 @@ static bool
 sort_some(GsMemorySort *sort, uint32 first, uint32 least)
 {
 	GsTieSorter *ties = gpusort_tie_sorter_create(sort->spec, sort->store);
-	uint32		left = gpusort_ordering_count(sort->ordering) - first;
+	uint32		left = gpusort_key_sort_count(sort->key_sort) - first;
 
 	for (uint32 count = left; count >= least; count /= 2)
 	{
-		if (gpusort_ordering_sort(sort->ordering, first, count,
-								  ties != NULL ? gpusort_tie_sorter_sort : NULL, ties))
+		if (gpusort_key_sort_range(sort->key_sort, first, count,
+								   ties != NULL ? gpusort_tie_sorter_sort : NULL, ties))
 		{
-			sort->entries = gpusort_ordering_entries(sort->ordering);
+			sort->entries = gpusort_key_sort_entries(sort->key_sort);
 			sort->nsorted = count;
 			return true;
 		}
@@ -189,7 +189,7 @@ sort_some(GsMemorySort *sort, uint32 first, uint32 least)
 bool
 gpusort_memory_sort_sort(GsMemorySort *sort)
 {
-	return sort_some(sort, 0, gpusort_ordering_count(sort->ordering));
+	return sort_some(sort, 0, gpusort_key_sort_count(sort->key_sort));
 }
 
 uint32
@@ -230,7 +230,7 @@ gpusort_memory_sort_find(GsMemorySort *sort, int64 position, const uint8 **bitma
 void
 gpusort_memory_sort_keep_first(GsMemorySort *sort, uint32 count)
 {
-	uint32		nrows = gpusort_ordering_count(sort->ordering);
+	uint32		nrows = gpusort_key_sort_count(sort->key_sort);
 
 	/* The entries of the other rows provide the space for the bits. */
 	Assert((Size) (nrows - count) * sizeof(uint64) >= nrows / 8 + 1);
@@ -249,7 +249,7 @@ static void
 free_chunk(GsMemorySort *sort, uint32 chunk)
 {
 	if (sort->kept == NULL)
-		gpusort_ordering_free_chunk(sort->ordering, chunk);
+		gpusort_key_sort_free_chunk(sort->key_sort, chunk);
 	gpusort_row_store_free_chunk(sort->store, chunk);
 }
 
@@ -266,7 +266,7 @@ gpusort_memory_sort_take(GsMemorySort *sort, Datum *values, bool *isnull)
 		/* If the previous row was the last one of its chunk, free that. */
 		if (row > 0 && row % chunk_rows == 0)
 			free_chunk(sort, row / chunk_rows - 1);
-		if (row == gpusort_ordering_count(sort->ordering))
+		if (row == gpusort_key_sort_count(sort->key_sort))
 			return false;
 		sort->next_to_take++;
 	} while (sort->kept != NULL &&

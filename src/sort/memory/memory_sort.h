@@ -10,7 +10,7 @@
 
 #include "sort/base/budget.h"
 #include "sort/base/sort_spec.h"
-#include "sort/memory/ordering.h"
+#include "sort/memory/key_sort.h"
 #include "sort/memory/row_store.h"
 
 typedef struct GsMemorySort GsMemorySort;
@@ -29,7 +29,7 @@ extern unsigned gpusort_memory_sort_choose_shift(const GsSortSpec *spec,
 												 Size limit, int processes);
 
 /* The keys, the rows and the budget of a sort that has not sorted its rows. */
-extern GsOrdering *gpusort_memory_sort_ordering(GsMemorySort *sort);
+extern GsKeySort *gpusort_memory_sort_keys(GsMemorySort *sort);
 extern GsRowStore *gpusort_memory_sort_store(GsMemorySort *sort);
 extern GsBudget *gpusort_memory_sort_budget(GsMemorySort *sort);
 

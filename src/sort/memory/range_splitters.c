@@ -53,7 +53,7 @@ typedef struct GsSplitter
 struct GsRangeSplitters
 {
 	const GsSortKeys *keys;
-	const GsOrdering *ordering;
+	const GsKeySort *key_sort;
 	const GsRowStore *store;
 	unsigned	words;
 
@@ -108,8 +108,8 @@ compare_words(const GsRangeSplitters *splitters, const uint64 *a, const uint64 *
 static bool
 have_equal_words(const GsRangeSplitters *splitters, uint64 a, uint64 b)
 {
-	return compare_words(splitters, gpusort_ordering_key(splitters->ordering, (uint32) a),
-						 gpusort_ordering_key(splitters->ordering, (uint32) b)) == 0;
+	return compare_words(splitters, gpusort_key_sort_key(splitters->key_sort, (uint32) a),
+						 gpusort_key_sort_key(splitters->key_sort, (uint32) b)) == 0;
 }
 
 /*
@@ -181,7 +181,7 @@ add_splitter(GsRangeSplitters *splitters, const GsKeyWindow *window, const uint6
 			 uint32 row)
 {
 	int			n = splitters->nsplitters++;
-	const uint64 *ours = gpusort_ordering_key(splitters->ordering, row);
+	const uint64 *ours = gpusort_key_sort_key(splitters->key_sort, row);
 	GsSplitter *splitter = &splitters->list[n];
 
 	for (unsigned w = 0; w < splitters->words; w++)
@@ -231,7 +231,7 @@ count_equal_values(GsRangeSplitters *splitters, const GsKeyWindow *window,
 	{
 		uint32		value =
 			gpusort_key_window_value(window, (const uint64_t *)
-									 gpusort_ordering_key(splitters->ordering,
+									 gpusort_key_sort_key(splitters->key_sort,
 														  (uint32) sample[i]));
 
 		splitters->equal_values += i > 0 && value == previous;
@@ -306,7 +306,7 @@ make_table(GsRangeSplitters *splitters)
 }
 
 GsRangeSplitters *
-gpusort_range_splitters_create(const GsSortSpec *spec, GsOrdering *ordering,
+gpusort_range_splitters_create(const GsSortSpec *spec, GsKeySort *key_sort,
 							   const GsRowStore *store,
 							   const GsKeyWindow *window, uint64 *sample,
 							   uint32 count, int nranges)
@@ -316,7 +316,7 @@ gpusort_range_splitters_create(const GsSortSpec *spec, GsOrdering *ordering,
 	uint64		mask[GPUSORT_CPU_MAX_KEY_WORDS];
 
 	splitters->keys = &spec->keys;
-	splitters->ordering = ordering;
+	splitters->key_sort = key_sort;
 	splitters->store = store;
 	splitters->words = gpusort_key_plan_words(spec->key_plan);
 	splitters->exact = gpusort_key_plan_is_exact(spec->key_plan,
@@ -326,8 +326,8 @@ gpusort_range_splitters_create(const GsSortSpec *spec, GsOrdering *ordering,
 	gpusort_key_plan_mask(spec->key_plan, splitters->end_compared, mask);
 	allocate_splitters(splitters, nranges);
 
-	gpusort_ordering_set_scratch(ordering, scratch);
-	gpusort_ordering_sort_some(ordering, sample, count);
+	gpusort_key_sort_set_scratch(key_sort, scratch);
+	gpusort_key_sort_some(key_sort, sample, count);
 	if (!splitters->exact)
 	{
 		splitters->comparison = gpusort_key_comparison_create(&spec->keys);
@@ -445,7 +445,7 @@ static bool
 is_before(GsRangeSplitters *splitters, uint32 row, int splitter)
 {
 	const GsSplitter *other = &splitters->list[splitter];
-	int			order = compare_words(splitters, gpusort_ordering_key(splitters->ordering, row),
+	int			order = compare_words(splitters, gpusort_key_sort_key(splitters->key_sort, row),
 									  other->words);
 
 	if (order == 0 && !splitters->exact)

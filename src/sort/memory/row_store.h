@@ -71,7 +71,7 @@ extern GsSharedRows gpusort_row_store_share(const GsRowStore *store);
 
 /*
  * Create a store of the rows of 'n' processes, which can only be read.  Their numbers are
- * those of gpusort_ordering_create_view().
+ * those of gpusort_key_sort_create_view().
  */
 extern GsRowStore *gpusort_row_store_create_view(const GsSharedRows *rows, int n,
 												 const GsSortSpec *spec,

@@ -259,7 +259,6 @@ give_slot_back(const GsRanges *ranges)
 	ConditionVariableBroadcast(&shared->progress);
 }
 
-/* Returns the number of rows in the pieces of a range. */
 static int64
 count_rows(const GsRangePiece *piece)
 {
@@ -314,11 +313,9 @@ open_range(GsRanges *ranges)
 	check_rows(ranges);
 }
 
-/* Go to the next range. */
 static void
 begin_next_range(GsRanges *ranges)
 {
-
 	if (ranges->reading >= 0 && ranges->starts == NULL)
 		give_slot_back(ranges);
 	if (++ranges->reading >= ranges->nranges)
@@ -454,7 +451,6 @@ begin_own_range(GsRanges *ranges)
 int64
 gpusort_ranges_advance(GsRanges *ranges)
 {
-
 	ranges->start += ranges->rows.nrows;
 	ranges->rows.nrows = 0;
 	do

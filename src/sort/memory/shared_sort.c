@@ -125,7 +125,7 @@ gpusort_shared_member_begin_rows(GsSharedMember *member)
  * ----------------------------------------------------------------
  */
 
-/* For an ordering with one chunk, whatever its length. */
+/* For a key sort with one chunk, whatever its length. */
 #define ONE_CHUNK_SHIFT		31
 
 struct GsRangeSorter
@@ -137,7 +137,7 @@ struct GsRangeSorter
 	/* Rows that are sorted by their keys. */
 	uint64	   *keys;
 	uint32	   *numbers;		/* of the rows; entries have indexes of these */
-	GsOrdering *ordering;		/* of the keys */
+	GsKeySort  *key_sort;		/* of the keys */
 	GsTieSorter *ties;			/* or NULL if there are none */
 };
 
@@ -160,8 +160,8 @@ range_sorter_create(const GsSharedView *view)
 	sorter->scratch = palloc_extended(most * sizeof(uint64), MCXT_ALLOC_HUGE);
 	sorter->keys = palloc_extended(most * words * sizeof(uint64), MCXT_ALLOC_HUGE);
 	sorter->numbers = palloc_extended(most * sizeof(uint32), MCXT_ALLOC_HUGE);
-	sorter->ordering = gpusort_ordering_create_view(&keys, 1, words, ONE_CHUNK_SHIFT);
-	gpusort_ordering_set_scratch(sorter->ordering, sorter->scratch);
+	sorter->key_sort = gpusort_key_sort_create_view(&keys, 1, words, ONE_CHUNK_SHIFT);
+	gpusort_key_sort_set_scratch(sorter->key_sort, sorter->scratch);
 	sorter->ties = gpusort_tie_sorter_create(view->spec, view->store);
 	return sorter;
 }
@@ -186,7 +186,6 @@ collect_entries(GsRangeSorter *sorter, int range)
 	return filled;
 }
 
-/* Collect the keys of a range likewise. */
 static void
 collect_keys(const GsRangeSorter *sorter, int range)
 {
@@ -206,16 +205,15 @@ collect_keys(const GsRangeSorter *sorter, int range)
 	}
 }
 
-/* Copy the keys of some entries. */
 static void
 copy_keys(const GsRangeSorter *sorter, const uint64 *entries, uint32 count)
 {
-	GsOrdering *ordering = sorter->view->ordering;
+	GsKeySort  *key_sort = sorter->view->key_sort;
 	unsigned	words = gpusort_key_plan_words(sorter->view->spec->key_plan);
 
 	for (uint32 i = 0; i < count; i++)
 		memcpy(sorter->keys + (Size) i * words,
-			   gpusort_ordering_key(ordering, (uint32) entries[i]), words * sizeof(uint64));
+			   gpusort_key_sort_key(key_sort, (uint32) entries[i]), words * sizeof(uint64));
 }
 
 /* Sort entries by their keys, which have been copied, and which breaking ties overwrites. */
@@ -227,11 +225,11 @@ sort_by_keys(GsRangeSorter *sorter, uint64 *entries, uint32 count)
 		sorter->numbers[i] = (uint32) entries[i];
 		entries[i] = i;
 	}
-	gpusort_ordering_sort_some(sorter->ordering, entries, count);
+	gpusort_key_sort_some(sorter->key_sort, entries, count);
 	if (sorter->ties != NULL)
 	{
 		gpusort_row_store_set_numbers(sorter->view->store, sorter->numbers);
-		gpusort_tie_sorter_sort(sorter->ordering, entries, count, sorter->ties);
+		gpusort_tie_sorter_sort(sorter->key_sort, entries, count, sorter->ties);
 		gpusort_row_store_set_numbers(sorter->view->store, NULL);
 	}
 	for (uint32 i = 0; i < count; i++)
@@ -250,7 +248,7 @@ sort_by_values(GsRangeSorter *sorter, uint32 count)
 	uint32		end;
 
 	gpusort_radix_sort_by_values((uint64_t *) entries, (uint64_t *) sorter->scratch, count,
-								 gpusort_ordering_check_interrupts);
+								 gpusort_key_sort_check_interrupts);
 	if (view->complete && view->exact)
 		return;
 	for (uint32 start = 0; start < count; start = end)

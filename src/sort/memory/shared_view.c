@@ -46,13 +46,13 @@ struct GsRowClass
 
 /* Find the bits in which the keys of the process differ. */
 static void
-find_varying_bits(GsShare *share, const GsOrdering *ordering)
+find_varying_bits(GsShare *share, const GsKeySort *key_sort)
 {
-	GsKeyTable	keys = gpusort_ordering_key_table(ordering);
+	GsKeyTable	keys = gpusort_key_sort_key_table(key_sort);
 
-	memcpy(share->key, gpusort_ordering_key(ordering, 0), keys.words * sizeof(uint64));
+	memcpy(share->key, gpusort_key_sort_key(key_sort, 0), keys.words * sizeof(uint64));
 	gpusort_key_table_varying(&keys, share->keys.nrows, (uint64_t *) share->varying,
-							  gpusort_ordering_check_interrupts);
+							  gpusort_key_sort_check_interrupts);
 }
 
 /*
@@ -60,7 +60,7 @@ find_varying_bits(GsShare *share, const GsOrdering *ordering)
  * is no memory.
  */
 static bool
-separate_null_keys(GsShare *share, GsOrdering *ordering, GsBudget *budget)
+separate_null_keys(GsShare *share, GsKeySort *key_sort, GsBudget *budget)
 {
 	Size		bytes = share->keys.nrows * sizeof(uint64);
 
@@ -69,7 +69,7 @@ separate_null_keys(GsShare *share, GsOrdering *ordering, GsBudget *budget)
 	share->arrived = gpusort_budget_alloc(budget, bytes);
 	if (share->arrived == NULL)
 		return false;
-	(void) gpusort_ordering_fill_entries(ordering, 0, share->keys.nrows, share->arrived,
+	(void) gpusort_key_sort_fill_entries(key_sort, 0, share->keys.nrows, share->arrived,
 										 share->arrived + share->keys.nrows -
 										 share->keys.nnull_keys);
 	return true;
@@ -78,24 +78,24 @@ separate_null_keys(GsShare *share, GsOrdering *ordering, GsBudget *budget)
 bool
 gpusort_share_publish(GsShare *share, const GsSortSpec *spec, GsMemorySort *rows)
 {
-	GsOrdering *ordering = gpusort_memory_sort_ordering(rows);
+	GsKeySort  *key_sort = gpusort_memory_sort_keys(rows);
 	GsBudget   *budget = gpusort_memory_sort_budget(rows);
 
 	/* Others would not understand our keys. */
 	if (!gpusort_key_plan_is_common(spec->key_plan))
 		return false;
-	share->keys = gpusort_ordering_share(ordering);
+	share->keys = gpusort_key_sort_share(key_sort);
 	share->rows = gpusort_row_store_share(gpusort_memory_sort_store(rows));
 	if (share->keys.nrows > 0)
 	{
-		find_varying_bits(share, ordering);
+		find_varying_bits(share, key_sort);
 		share->placed = gpusort_budget_alloc(budget, share->keys.nrows *
 											 sizeof(uint64));
 		if (share->placed == NULL)
 			return false;
 	}
 	if (share->keys.nnull_keys > 0 &&
-		!separate_null_keys(share, ordering, budget))
+		!separate_null_keys(share, key_sort, budget))
 		return false;
 	gpusort_budget_set_published(budget, true);
 	return true;
@@ -145,8 +145,8 @@ combine_shares(GsSharedView *view)
 		view->first_rows[p] = nchunks << view->chunk_shift;
 		nchunks += keys[p].nchunks;
 	}
-	view->ordering =
-		gpusort_ordering_create_view(keys, n,
+	view->key_sort =
+		gpusort_key_sort_create_view(keys, n,
 									 gpusort_key_plan_words(view->spec->key_plan),
 									 view->chunk_shift);
 	view->store = gpusort_row_store_create_view(rows, n, view->spec,
@@ -247,7 +247,7 @@ split_class(GsSharedView *view, GsRowClass *class)
 		before += nrows;
 	}
 	class->splitters =
-		gpusort_range_splitters_create(view->spec, view->ordering, view->store,
+		gpusort_range_splitters_create(view->spec, view->key_sort, view->store,
 									   &view->window, sample, count,
 									   class->nranges);
 	pfree(sample);
@@ -353,7 +353,7 @@ static void
 find_ranges(const GsSharedView *view, const GsShare *share,
 			const GsRowClass *class, uint16 *ranges, uint32 *counts)
 {
-	GsKeyTable	keys = gpusort_ordering_key_table(view->ordering);
+	GsKeyTable	keys = gpusort_key_sort_key_table(view->key_sort);
 	uint32		first = view->first_rows[share - view->shares];
 	uint32		n = class_rows(share, class->null_keys);
 
@@ -379,7 +379,7 @@ place_class(const GsSharedView *view, const GsShare *share,
 			const GsRowClass *class,
 			const uint16 *ranges, uint32 *next)
 {
-	GsKeyTable	keys = gpusort_ordering_key_table(view->ordering);
+	GsKeyTable	keys = gpusort_key_sort_key_table(view->key_sort);
 	uint64	   *placed = share->placed;
 	uint64	   *placed_keys = share->placed_keys;
 	uint32		first = view->first_rows[share - view->shares];

@@ -4,7 +4,7 @@
  *		All rows of a shared sort, as each of its processes sees them, and the ranges into
  *		which they are divided.
  *
- * A view consists of an ordering and a row store whose chunks are those of all processes,
+ * A view consists of a key sort and a row store whose chunks are those of all processes,
  * one process after the other.  In it every row has a number, by which any process finds
  * its key and its columns.  So all that sorts the rows of one process sorts those of all.
  *
@@ -52,7 +52,7 @@ typedef struct GsSharedView
 	int			nshares;
 	unsigned	chunk_shift;
 
-	GsOrdering *ordering;
+	GsKeySort  *key_sort;
 	GsRowStore *store;
 	bool		has_nulls;		/* is any column of any row NULL? */
 	uint32	   *first_rows;		/* the number of each process's first row */
@@ -131,11 +131,11 @@ typedef struct GsRangeSplitters GsRangeSplitters;
 /*
  * Choose the splitters of 'nranges' ranges, at least 1, in the current memory context.
  * 'sample' has the numbers of 'count' rows, at least nranges, in ascending order; it is
- * overwritten.  'ordering' and 'store' have the keys and the rows.  The values of 'window'
+ * overwritten.  'key_sort' and 'store' have the keys and the rows.  The values of 'window'
  * are compared first: it has the most significant bits in which keys differ.
  */
 extern GsRangeSplitters *gpusort_range_splitters_create(const GsSortSpec *spec,
-														GsOrdering *ordering,
+														GsKeySort *key_sort,
 														const GsRowStore *store,
 														const GsKeyWindow *window,
 														uint64 *sample,

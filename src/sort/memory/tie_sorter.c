@@ -139,7 +139,7 @@ is_toasted(const GsTieSorter *sorter, int key, Datum value)
 
 /* Overwrite the keys of a group's rows by the words at the cursor. */
 static void
-encode_group(GsTieSorter *sorter, GsOrdering *ordering, const uint64 *entries,
+encode_group(GsTieSorter *sorter, GsKeySort *key_sort, const uint64 *entries,
 			 uint32 count, const GsKeyCursor *cursor)
 {
 	int			from;
@@ -153,14 +153,14 @@ encode_group(GsTieSorter *sorter, GsOrdering *ordering, const uint64 *entries,
 		read_keys(sorter, entries[i], from, to);
 		gpusort_key_plan_encode_at(sorter->key_plan, cursor, sorter->values,
 								   sorter->isnull,
-								   gpusort_ordering_key(ordering,
+								   gpusort_key_sort_key(key_sort,
 														(uint32) entries[i]));
 	}
 }
 
 /* The same for strings, whose words relate them to a pivot. */
 static void
-encode_strings(GsTieSorter *sorter, GsOrdering *ordering,
+encode_strings(GsTieSorter *sorter, GsKeySort *key_sort,
 			   const uint64 *entries, uint32 count, GsKeyCursor *cursor,
 			   int key)
 {
@@ -175,7 +175,7 @@ encode_strings(GsTieSorter *sorter, GsOrdering *ordering,
 		CHECK_FOR_INTERRUPTS();
 		gpusort_row_store_fetch_ahead(sorter->store, entries + i, count - i);
 		gpusort_pivot_encode(&pivot, read_key(sorter, entries[i], key),
-							 gpusort_ordering_key(ordering,
+							 gpusort_key_sort_key(key_sort,
 												  (uint32) entries[i]));
 	}
 	gpusort_pivot_drop(&pivot);
@@ -193,20 +193,20 @@ have_equal_keys(const uint64 *a, const uint64 *b, unsigned words)
 
 /* Returns the number of rows in the group that begins with the first entry. */
 static uint32
-group_length(const GsTieSorter *sorter, const GsOrdering *ordering,
+group_length(const GsTieSorter *sorter, const GsKeySort *key_sort,
 			 const uint64 *entries, uint32 count)
 {
-	const uint64 *key = gpusort_ordering_key(ordering, (uint32) entries[0]);
+	const uint64 *key = gpusort_key_sort_key(key_sort, (uint32) entries[0]);
 	uint32		length = 1;
 
 	gpusort_work_add(sizeof(uint64));
 	while (length < count &&
-		   have_equal_keys(key, gpusort_ordering_key(ordering,
+		   have_equal_keys(key, gpusort_key_sort_key(key_sort,
 													 (uint32) entries[length]),
 						   sorter->words))
 	{
 		if (length + PREFETCH_ROWS < count)
-			__builtin_prefetch(gpusort_ordering_key(ordering,
+			__builtin_prefetch(gpusort_key_sort_key(key_sort,
 													(uint32) entries[length + PREFETCH_ROWS]));
 		length++;
 		gpusort_work_add(sizeof(uint64));
@@ -214,7 +214,7 @@ group_length(const GsTieSorter *sorter, const GsOrdering *ordering,
 			CHECK_FOR_INTERRUPTS();
 	}
 	if (length + PREFETCH_ROWS < count)
-		__builtin_prefetch(gpusort_ordering_key(ordering,
+		__builtin_prefetch(gpusort_key_sort_key(key_sort,
 												(uint32) entries[length + PREFETCH_ROWS]));
 	return length;
 }
@@ -224,7 +224,7 @@ group_length(const GsTieSorter *sorter, const GsOrdering *ordering,
  * ----------------------------------------------------------------
  */
 
-static void sort_groups(GsTieSorter *sorter, GsOrdering *ordering,
+static void sort_groups(GsTieSorter *sorter, GsKeySort *key_sort,
 						uint64 *entries, uint32 count, GsKeyCursor cursor);
 
 /* Is a row's sort key the same as a value, which is not toasted, bit for bit? */
@@ -292,17 +292,17 @@ are_costly(const GsTieSorter *sorter, const GsKeyCursor *cursor, int key)
 
 /* Sort a group by comparing the sort keys from 'first' on. */
 static void
-compare_all(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
+compare_all(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries,
 			uint32 count, int first)
 {
 	gpusort_tie_comparisons_sort(sorter->comparisons, entries, count,
-								 gpusort_ordering_scratch(ordering), first,
+								 gpusort_key_sort_scratch(key_sort), first,
 								 sorter->keys->nkeys);
 }
 
 /* Sort a group by the words of strings at the cursor, and by what follows them. */
 static void
-sort_by_strings(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
+sort_by_strings(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries,
 				uint32 count, GsKeyCursor cursor, int first)
 {
 	bool		costly = are_costly(sorter, &cursor, first);
@@ -311,7 +311,7 @@ sort_by_strings(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 	if (count <= (costly ? SHORT_COSTLY_GROUP : SHORT_GROUP) ||
 		rounds > pg_ceil_log2_32(count) + MORE_ROUNDS)
 	{
-		compare_all(sorter, ordering, entries, count, first);
+		compare_all(sorter, key_sort, entries, count, first);
 		return;
 	}
 
@@ -320,25 +320,25 @@ sort_by_strings(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 		gpusort_tie_comparisons_in_order(sorter->comparisons, entries, count,
 										 first))
 		return;
-	encode_strings(sorter, ordering, entries, count, &cursor, first);
-	gpusort_ordering_sort_some(ordering, entries, count);
-	sort_groups(sorter, ordering, entries, count, cursor);
+	encode_strings(sorter, key_sort, entries, count, &cursor, first);
+	gpusort_key_sort_some(key_sort, entries, count);
+	sort_groups(sorter, key_sort, entries, count, cursor);
 }
 
 /* Sort a group by the words at the cursor, and by what follows them. */
 static void
-sort_by_words(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
+sort_by_words(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries,
 			  uint32 count, GsKeyCursor cursor, int first)
 {
 	if (count <= SHORT_GROUP ||
 		gpusort_key_plan_rounds(sorter->key_plan, &cursor) > WORD_ROUNDS)
 	{
-		compare_all(sorter, ordering, entries, count, first);
+		compare_all(sorter, key_sort, entries, count, first);
 		return;
 	}
-	encode_group(sorter, ordering, entries, count, &cursor);
-	gpusort_ordering_sort_some(ordering, entries, count);
-	sort_groups(sorter, ordering, entries, count, cursor);
+	encode_group(sorter, key_sort, entries, count, &cursor);
+	gpusort_key_sort_some(key_sort, entries, count);
+	sort_groups(sorter, key_sort, entries, count, cursor);
 }
 
 /*
@@ -346,7 +346,7 @@ sort_by_words(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
  * rows for which it is equal by what follows it.
  */
 static void
-sort_by_comparisons(GsTieSorter *sorter, GsOrdering *ordering,
+sort_by_comparisons(GsTieSorter *sorter, GsKeySort *key_sort,
 					uint64 *entries, uint32 count, GsKeyCursor cursor,
 					int first)
 {
@@ -357,17 +357,17 @@ sort_by_comparisons(GsTieSorter *sorter, GsOrdering *ordering,
 		gpusort_key_plan_skip_key(sorter->key_plan, &cursor,
 								  &next) == GS_KEY_EQUAL)
 	{
-		compare_all(sorter, ordering, entries, count, first);
+		compare_all(sorter, key_sort, entries, count, first);
 		return;
 	}
 	gpusort_tie_comparisons_sort(sorter->comparisons, entries, count,
-								 gpusort_ordering_scratch(ordering), first,
+								 gpusort_key_sort_scratch(key_sort), first,
 								 first + 1);
 	for (; count > 0; count -= length)
 	{
 		length = gpusort_tie_comparisons_equal(entries[0]);
 		if (length > 1)
-			sort_by_words(sorter, ordering, entries, length, cursor, next);
+			sort_by_words(sorter, key_sort, entries, length, cursor, next);
 		entries += length;
 	}
 }
@@ -396,7 +396,7 @@ may_be_alike(const GsTieSorter *sorter, GsKeyRest rest, const GsKeyCursor *curso
 
 /* Sort a group, whose rows have equal words before those at the cursor. */
 static void
-sort_group(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
+sort_group(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries,
 		   uint32 count, GsKeyCursor cursor)
 {
 	GsKeyRest	rest;
@@ -406,7 +406,7 @@ sort_group(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 	read_keys(sorter, entries[0], 0, sorter->keys->nkeys);
 	rest = gpusort_key_plan_next_words(sorter->key_plan, sorter->values,
 									   sorter->isnull,
-									   gpusort_ordering_key(ordering,
+									   gpusort_key_sort_key(key_sort,
 															(uint32) entries[0]),
 									   &cursor, &first);
 
@@ -419,13 +419,13 @@ sort_group(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 		case GS_KEY_EQUAL:
 			break;
 		case GS_KEY_WORDS:
-			sort_by_words(sorter, ordering, entries, count, cursor, first);
+			sort_by_words(sorter, key_sort, entries, count, cursor, first);
 			break;
 		case GS_KEY_STRINGS:
-			sort_by_strings(sorter, ordering, entries, count, cursor, first);
+			sort_by_strings(sorter, key_sort, entries, count, cursor, first);
 			break;
 		case GS_KEY_COMPARE:
-			sort_by_comparisons(sorter, ordering, entries, count, cursor,
+			sort_by_comparisons(sorter, key_sort, entries, count, cursor,
 								first);
 			break;
 	}
@@ -433,13 +433,13 @@ sort_group(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 
 /* Sort all groups of ties among entries that are in the order of their keys. */
 static void
-sort_groups(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
+sort_groups(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries,
 			uint32 count, GsKeyCursor cursor)
 {
 	check_stack_depth();
 	while (count > 0)
 	{
-		uint32		length = group_length(sorter, ordering, entries, count);
+		uint32		length = group_length(sorter, key_sort, entries, count);
 
 		CHECK_FOR_INTERRUPTS();
 		if (length > 1)
@@ -447,7 +447,7 @@ sort_groups(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 			/* The rows of the next groups can come meanwhile. */
 			for (uint32 i = 0; i < Min(length, SHORT_GROUP); i++)
 				gpusort_row_store_fetch_ahead(sorter->store, entries + i, count - i);
-			sort_group(sorter, ordering, entries, length, cursor);
+			sort_group(sorter, key_sort, entries, length, cursor);
 		}
 		entries += length;
 		count -= length;
@@ -455,10 +455,10 @@ sort_groups(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 }
 
 void
-gpusort_tie_sorter_sort(GsOrdering *ordering, uint64 *entries, uint32 count,
+gpusort_tie_sorter_sort(GsKeySort *key_sort, uint64 *entries, uint32 count,
 						void *arg)
 {
 	GsKeyCursor start = {0};
 
-	sort_groups(arg, ordering, entries, count, start);
+	sort_groups(arg, key_sort, entries, count, start);
 }

@@ -9,14 +9,14 @@
 #define GPUSORT_TIE_SORTER_H
 
 #include "sort/base/sort_spec.h"
-#include "sort/memory/ordering.h"
+#include "sort/memory/key_sort.h"
 #include "sort/memory/row_store.h"
 
 typedef struct GsTieSorter GsTieSorter;
 
 /*
  * Create a tie sorter in the current memory context.  The rows are in 'store',
- * under the same numbers as in the ordering.  Returns NULL if the encoded keys are
+ * under the same numbers as in the key sort.  Returns NULL if the encoded keys are
  * exact, so that there are no ties to break.
  */
 extern GsTieSorter *gpusort_tie_sorter_create(const GsSortSpec *spec,
@@ -26,7 +26,7 @@ extern GsTieSorter *gpusort_tie_sorter_create(const GsSortSpec *spec,
  * GsTiesCallback, with the tie sorter as 'arg'.  The sort is stable.  Calls
  * comparators, which may raise errors, and checks for interrupts.
  */
-extern void gpusort_tie_sorter_sort(GsOrdering *ordering, uint64 *entries,
+extern void gpusort_tie_sorter_sort(GsKeySort *key_sort, uint64 *entries,
 									uint32 count, void *arg);
 
 /* ---- Sorting by the comparators of the sort keys: tie_comparisons.c ---- */
