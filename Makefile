@@ -118,6 +118,7 @@ OBJS = \
 	src/exec/presorted_agg.o \
 	src/plan/divided_paths.o \
 	src/plan/input_repeat.o \
+	src/plan/key_values.o \
 	src/plan/sort_eligibility.o \
 	src/plan/sort_cost.o \
 	src/plan/agg_paths.o \

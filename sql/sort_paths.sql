@@ -90,6 +90,28 @@ EXPLAIN (COSTS OFF) SELECT few, many, count(*) FROM facts GROUP BY few, many;
 EXPLAIN (COSTS OFF) SELECT few, many, count(*) FROM facts GROUP BY few, many ORDER BY few;
 EXPLAIN (COSTS OFF) SELECT DISTINCT ON (few, many) few, many, id FROM facts;
 SELECT check_sort('SELECT * FROM (SELECT DISTINCT few, many, d FROM facts OFFSET 0) s ORDER BY few, many, d', 'few, many, d');
+-- also of set operations, by the statistics of their inputs, and where the planner sorts by itself
+CREATE FUNCTION sort_keys(query text) RETURNS SETOF text LANGUAGE sql AS $$
+	SELECT DISTINCT regexp_replace(line, '(^ +|("[^"]*"|\w+)\.)', '', 'g') FROM explain_lines(query) line
+	WHERE line ~ 'Sort Key'
+$$;
+SET work_mem = '1MB';
+SELECT sort_keys('SELECT DISTINCT pad, few, many FROM facts');
+SELECT sort_keys('SELECT pad, few, many, count(*) FROM facts GROUP BY pad, few, many');
+SET enable_hashagg = off;
+SELECT operation, sort_keys(query), check_rows(query) ~ '^same [0-9]+ rows, [1-9] GpuSort' AS same
+FROM (VALUES ('UNION'), ('INTERSECT'), ('EXCEPT ALL')) o (operation),
+	LATERAL (SELECT format('SELECT pad, few, many, d FROM facts %s SELECT pad, few, many, d FROM facts WHERE id %% 3 > 0', operation)) q (query);
+SET work_mem = '32MB';
+-- with another type, several levels, groups; not of few rows, and not if the order serves an ORDER BY
+SELECT query, (SELECT bool_and(keys ~ 'few$') FROM sort_keys(query) keys) AS few_last,
+	   check_rows(query) ~ '^same [0-9]+ rows, [1-9] GpuSort' AS same FROM (VALUES
+	('SELECT few, many FROM facts UNION SELECT few, other FROM facts'),
+	('(SELECT few, other FROM facts UNION SELECT kind, id FROM dims) EXCEPT SELECT few, many FROM facts'),
+	('SELECT few, count(*) FROM facts GROUP BY few UNION SELECT few, many FROM facts'),
+	('SELECT few, many FROM facts WHERE id <= 20000 UNION SELECT few, id FROM facts WHERE id <= 20000'),
+	('SELECT few, many FROM facts UNION SELECT few, id FROM facts ORDER BY few, many')) v (query);
+RESET enable_hashagg;
 
 -- of columns that depend on each other the planner expects far too many groups;
 -- its own statistics of them are believed

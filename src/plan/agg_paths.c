@@ -568,7 +568,11 @@ gpusort_agg_paths_add(const GsSortedNode *group)
 	if (path->total_cost >= best->total_cost + order.own_sorts)
 		return false;
 	if (order.own_sorts > 0)
-		gpusort_cost_prefer_sort(path, sort, best);
+	{
+		Path	   *const sorts[2] = {sort, NULL};
+
+		gpusort_cost_prefer_sort(path, sorts, best);
+	}
 	add_path(group->rel, path);
 	return false;
 }

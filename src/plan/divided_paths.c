@@ -20,19 +20,15 @@
  */
 #include "compat.h"
 
-#include "access/htup_details.h"
-#include "catalog/pg_statistic.h"
 #include "nodes/extensible.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/tlist.h"
-#include "utils/lsyscache.h"
-#include "utils/selfuncs.h"
 
 #include "plan/divided_paths.h"
+#include "plan/key_values.h"
 #include "plan/plan_swap.h"
 #include "plan/sort_cost.h"
 #include "settings.h"
@@ -301,85 +297,6 @@ gpusort_divided_pair_paths(PlannerInfo *root, RelOptInfo *const rels[2],
  * ----------------------------------------------------------------
  */
 
-/* Returns which part of all rows have the most common value of a column, by the statistics. */
-static double
-most_common_part(PlannerInfo *root, Node *column)
-{
-	VariableStatData variable;
-	AttStatsSlot values;
-	double		part = IsA(column, Const) ? 1 : 0;
-
-	examine_variable(root, column, 0, &variable);
-	if (HeapTupleIsValid(variable.statsTuple))
-	{
-		part = ((Form_pg_statistic) GETSTRUCT(variable.statsTuple))->stanullfrac;
-		if (get_attstatsslot(&values, variable.statsTuple, STATISTIC_KIND_MCV, InvalidOid,
-							 ATTSTATSSLOT_NUMBERS))
-		{
-			if (values.nnumbers > 0)
-				part = Max(part, values.numbers[0]);
-			free_attstatsslot(&values);
-		}
-	}
-	ReleaseVariableStats(variable);
-	return part;
-}
-
-/*
- * Returns which part of the rows of an input of the set operation 'rel' has the most common value
- * of a column, for the input where this is largest.
- */
-static double
-most_common_part_of_inputs(PlannerInfo *root, const RelOptInfo *rel, AttrNumber column)
-{
-	double		part = 0;
-	int			relid = -1;
-
-	while ((relid = bms_next_member(rel->relids, relid)) >= 0)
-	{
-		const RelOptInfo *input = root->simple_rel_array[relid];
-		const TargetEntry *entry;
-
-		if (input == NULL || input->subroot == NULL)
-			continue;
-		entry = list_nth_node(TargetEntry, input->subroot->parse->targetList, column - 1);
-		part = Max(part, most_common_part(input->subroot, (Node *) entry->expr));
-	}
-	return part;
-}
-
-/* Returns an expression of a rel that a sort by a pathkey has, or of any rel. */
-static Node *
-expression_of(const PathKey *pathkey, const RelOptInfo *rel)
-{
-	ListCell   *lc;
-
-	foreach(lc, pathkey->pk_eclass->ec_members)
-	{
-		const EquivalenceMember *member = lfirst(lc);
-
-		if (rel->relids != NULL && bms_is_subset(member->em_relids, rel->relids))
-			return (Node *) member->em_expr;
-	}
-	return (Node *) linitial_node(EquivalenceMember, pathkey->pk_eclass->ec_members)->em_expr;
-}
-
-/* Returns which part of the rows of 'rel' has the most common value of a sort key. */
-static double
-most_common_part_of_key(PlannerInfo *root, const RelOptInfo *rel, const PathKey *pathkey)
-{
-	/*
-	 * As in a sort of varchar by operators of text, or to the type of a set
-	 * operation.
-	 */
-	Node	   *column = strip_implicit_coercions(expression_of(pathkey, rel));
-
-	/* Columns of set operations belong to no relation. */
-	if (IsA(column, Var) && ((Var *) column)->varno == 0)
-		return most_common_part_of_inputs(root, rel, ((Var *) column)->varattno);
-	return most_common_part(root, column);
-}
-
 /*
  * Returns how many times more rows the process has that returns the largest group of a sort that
  * is divided by the first keys than all would have if groups were small.
@@ -391,7 +308,8 @@ share_of_keys(PlannerInfo *root, const RelOptInfo *rel, const List *pathkeys, in
 	double		group = 1;
 
 	for (int k = 0; k < divided; k++)
-		group = Min(group, most_common_part_of_key(root, rel, list_nth_node(PathKey, pathkeys, k)));
+		group = Min(group, gpusort_key_values_common_part(root, rel,
+														  list_nth_node(PathKey, pathkeys, k)));
 	return Max(group * processes, 1);
 }
 
@@ -542,12 +460,62 @@ gpusort_sorted_node(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, L
 	};
 }
 
+bool
+gpusort_sorted_for_node(const Path *input)
+{
+	ListCell   *lc;
+
+	if (IsA(input, MergeAppendPath))
+	{
+		foreach(lc, ((const MergeAppendPath *) input)->subpaths)
+			if (!gpusort_sorted_for_node(lfirst(lc)))
+			return false;
+		return true;
+	}
+
+	/* Since 17 the inputs of a set operation are sorted in their own queries. */
+	if (IsA(input, SubqueryScanPath) && input != input->parent->cheapest_total_path)
+		input = ((const SubqueryScanPath *) input)->subpath;
+	return IsA(input, SortPath);
+}
+
+/*
+ * Does the planner's best path sort the input of the node by the same keys in another order?  It may
+ * also sort partial groups, which are another relation's.
+ */
+static bool
+is_sorted_otherwise(const GsSortedNode *node, const Path *best)
+{
+	const Path *input = input_of(best);
+	int			nkeys = list_length(node->pathkeys);
+
+	if (IsA(best, ProjectionPath))
+		return is_sorted_otherwise(node, input);
+	return input != NULL && gpusort_sorted_for_node(input) &&
+		(IsA(input, SortPath) ? input_of(input) : input)->parent == node->input_rel &&
+		list_length(input->pathkeys) == nkeys &&
+		gpusort_count_columns_of(node->pathkeys, input->pathkeys) == nkeys &&
+		!pathkeys_contained_in(node->pathkeys, input->pathkeys);
+}
+
 Path *
 gpusort_sorted_node_path(const GsSortedNode *node, Path **sort)
 {
+	Path	   *best = linitial(node->rel->pathlist);
+	Path	   *path;
+
 	*sort = gpusort_cost_cheapest_sort_path(node->root, node->rel, node->input, node->partial,
 											node->pathkeys);
-	return *sort != NULL ? node->make(node, *sort, 1) : NULL;
+	if (*sort == NULL)
+		return NULL;
+	path = node->make(node, *sort, 1);
+	if (is_sorted_otherwise(node, best))
+	{
+		Path	   *const sorts[2] = {*sort, NULL};
+
+		gpusort_cost_prefer_sort(path, sorts, best);
+	}
+	return path;
 }
 
 static Path *

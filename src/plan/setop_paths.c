@@ -28,6 +28,7 @@
 #include "port/pg_bitutils.h"
 #include "utils/selfuncs.h"
 
+#include "plan/key_values.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
@@ -117,6 +118,17 @@ pathkeys_of(PlannerInfo *root, const Path *path, List *clauses)
 }
 
 /*
+ * Returns the sort keys of a set operation in the best order, if no ORDER BY asks for one.  The
+ * planner has not made its pathkeys yet.
+ */
+static List *
+order_keys(PlannerInfo *root, const RelOptInfo *rel, List *pathkeys, double rows)
+{
+	return root->parse->sortClause != NIL ? pathkeys :
+		gpusort_key_values_order(root, rel, pathkeys, rows);
+}
+
+/*
  * Returns how many values a column of an input has.  The UNION returns at least as many
  * rows.  Returns 1 if that is not known.
  */
@@ -185,6 +197,7 @@ add_path_of_all(PlannerInfo *root, RelOptInfo *rel, Path *best, const List *inpu
 		pathkeys = pathkeys_of(root, input, clauses);
 	if (pathkeys == NIL || input->rows < gpusort_settings_plan_rows())
 		return;
+	pathkeys = order_keys(root, rel, pathkeys, input->rows);
 	node = gpusort_sorted_node(root, rel, rel, pathkeys, list_length(pathkeys), best->rows);
 	node.input = input;
 	node.partial = partial_append_path(root, rel, inputs);
@@ -310,11 +323,52 @@ add_divided_path(PlannerInfo *root, RelOptInfo *rel, SetOpPath *setop, Path *bes
 									row_cost * rows, best);
 }
 
+/*
+ * Copy an INTERSECT or EXCEPT since 18, so that it compares columns in the best order, in which its
+ * inputs have to be sorted.
+ */
+static SetOpPath *
+order_columns(PlannerInfo *root, RelOptInfo *rel, const SetOpPath *setop)
+{
+	SetOpPath  *copy = makeNode(SetOpPath);
+	List	   *clauses = GPUSORT_SETOP_CLAUSES(setop);
+	List	   *pathkeys = pathkeys_of(root, &setop->path, clauses);
+	List	   *ordered = NIL;
+	double		rows = 0;
+	ListCell   *lc;
+
+	*copy = *setop;
+	foreach(lc, GPUSORT_SETOP_INPUTS(setop))
+		rows += ((Path *) lfirst(lc))->rows;
+	foreach(lc, order_keys(root, rel, pathkeys, rows))
+	{
+		Index		column = lfirst_node(PathKey, lc)->pk_eclass->ec_sortref;
+
+		ordered = lappend(ordered, get_sortgroupref_clause(column, clauses));
+	}
+	Assert(list_length(ordered) == list_length(clauses));
+	GPUSORT_SETOP_CLAUSES(copy) = ordered;
+	return copy;
+}
+
+/* Has the planner sorted the inputs for it? */
+static bool
+sorts_inputs(const SetOpPath *setop)
+{
+	ListCell   *lc;
+
+	foreach(lc, GPUSORT_SETOP_INPUTS(setop))
+		if (!gpusort_sorted_for_node(lfirst(lc)))
+		return false;
+	return true;
+}
+
 /* Add a path that sorts each input for itself. */
 static void
-add_path_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, List *clauses,
-				 PathTarget *target)
+add_path_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, PathTarget *target)
 {
+	SetOpPath  *setop = order_columns(root, rel, best);
+	List	   *clauses = GPUSORT_SETOP_CLAUSES(setop);
 	List	   *inputs = NIL;
 	Path	   *sorts[2] = {NULL, NULL};
 	int			nsorts = 0;
@@ -332,9 +386,12 @@ add_path_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, List *clau
 	}
 	if (!taken_over)
 		return;
-	path = make_setop_of_each(root, rel, best, inputs, 1);
-	gpusort_cost_prefer(path, sorts, &best->path);
-	if (!add_divided_path(root, rel, best, path->total_cost < best->path.total_cost ?
+	path = make_setop_of_each(root, rel, setop, inputs, 1);
+	if (sorts_inputs(best) && !equal(clauses, GPUSORT_SETOP_CLAUSES(best)))
+		gpusort_cost_prefer_sort(path, sorts, &best->path);
+	else
+		gpusort_cost_prefer(path, sorts, &best->path);
+	if (!add_divided_path(root, rel, setop, path->total_cost < best->path.total_cost ?
 						  path : &best->path, target))
 		add_path(rel, apply_projection_to_path(root, rel, path, target));
 }
@@ -383,5 +440,5 @@ gpusort_setop_paths_add(PlannerInfo *root, RelOptInfo *rel)
 	if (inputs != NIL)
 		add_path_of_all(root, rel, best, inputs, clauses, below->pathkeys, target);
 	else if (IsA(best, SetOpPath) && clauses != NIL)
-		add_path_of_each(root, rel, (SetOpPath *) best, clauses, target);
+		add_path_of_each(root, rel, (SetOpPath *) best, target);
 }

@@ -452,9 +452,8 @@ preferred_cost(Path *const sorts[2], Cost other)
 }
 
 void
-gpusort_cost_prefer_sort(Path *path, Path *sort, Path *other)
+gpusort_cost_prefer_sort(Path *path, Path *const sorts[2], Path *other)
 {
-	Path	   *const sorts[2] = {sort, NULL};
 	Cost		preferred = preferred_cost(sorts, other->total_cost);
 	Cost		excess = path->total_cost - preferred;
 

@@ -83,10 +83,10 @@ extern bool gpusort_cost_prefer_to_agg(PlannerInfo *root, Path *path, Path *sort
 
 /*
  * Lower the costs of 'path' so that it is preferred to 'other', which is charged more if it
- * costs hardly more than the input of 'sort'.  That is the sort made here below 'path', or 'path'
- * itself.
+ * costs hardly more than the inputs of 'sorts'.  Those are made here below 'path', or the first is
+ * 'path' itself; the other one may be NULL.
  */
-extern void gpusort_cost_prefer_sort(Path *path, Path *sort, Path *other);
+extern void gpusort_cost_prefer_sort(Path *path, Path *const sorts[2], Path *other);
 
 /*
  * Set the cost of a Gather over 'partial' so that it is preferred to 'best' and to the paths of

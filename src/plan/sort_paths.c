@@ -26,23 +26,14 @@
 #include "optimizer/planner.h"
 #include "optimizer/prep.h"
 #include "optimizer/tlist.h"
-#include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
 #include "loading.h"
+#include "plan/key_values.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
 #include "sort/gpu/gpu_session.h"
-
-/* The keys of groups can have any order.  Fewer rows than this many are sorted as fast in any. */
-#define FEWEST_REORDERED_ROWS	50000.0
-
-/* A key of fixed length is worth this many times its values: its words are exact and cheap. */
-#define FIXED_LENGTH_GAIN		4.0
-
-/* A key comes before another one if it is worth this many times as much: estimates vary. */
-#define CLEARLY_MORE			2.0
 
 static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
 
@@ -197,9 +188,10 @@ serial_path(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input)
 	Path	   *sort = gpusort_cost_sort_path(root, ordered_rel, input,
 											  root->sort_pathkeys,
 											  root->limit_tuples);
+	Path	   *const sorts[2] = {sort, NULL};
 
 	if (sort != NULL && waits_for_servers(root, ordered_rel, input))
-		gpusort_cost_prefer_sort(sort, sort, linitial(ordered_rel->pathlist));
+		gpusort_cost_prefer_sort(sort, sorts, linitial(ordered_rel->pathlist));
 	return sort;
 }
 
@@ -330,44 +322,13 @@ prefer_to_hash_table(PlannerInfo *root, Path *path, Path *sort, Path *best,
 													 agg->numGroups));
 }
 
-/* Returns how well a sort key tells rows apart. */
-static double
-spread_of_key(PlannerInfo *root, const PathKey *pathkey, double rows)
-{
-	const EquivalenceMember *member = linitial_node(EquivalenceMember,
-													pathkey->pk_eclass->ec_members);
-	double		values = estimate_num_groups(root, list_make1(member->em_expr), rows,
-											 NULL, NULL);
-
-	return get_typlen(member->em_datatype) > 0 ? values * FIXED_LENGTH_GAIN : values;
-}
-
-/*
- * Returns the keys of groups whose order nobody asks for in that in which the first ones tell most
- * rows apart, so that a sort need not look at the others.
- */
+/* Returns the keys of groups or of DISTINCT in the best order, if nobody asks for one. */
 static List *
-order_group_keys(PlannerInfo *root, List *pathkeys, double rows)
+order_group_keys(PlannerInfo *root, const GsSortedNode *node)
 {
-	int			nkeys = list_length(pathkeys);
-	double	   *spreads = palloc(nkeys * sizeof(double));
-	List	   *ordered = NIL;
-	ListCell   *lc;
-
-	if (nkeys < 2 || rows < FEWEST_REORDERED_ROWS || root->sort_pathkeys != NIL ||
-		root->window_pathkeys != NIL)
-		return pathkeys;
-	foreach(lc, pathkeys)
-	{
-		double		spread = spread_of_key(root, lfirst_node(PathKey, lc), rows);
-		int			place = list_length(ordered);
-
-		for (; place > 0 && spreads[place - 1] * CLEARLY_MORE < spread; place--)
-			spreads[place] = spreads[place - 1];
-		spreads[place] = spread;
-		ordered = list_insert_nth(ordered, place, lfirst(lc));
-	}
-	return ordered;
+	if (root->sort_pathkeys != NIL || root->window_pathkeys != NIL)
+		return node->pathkeys;
+	return gpusort_key_values_order(root, node->rel, node->pathkeys, node->input->rows);
 }
 
 static Path *
@@ -502,7 +463,7 @@ group_node(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
 	/* Not those of aggregates with an order, nor those of grouping sets. */
 	if (root->distinct_pathkeys == NIL && root->parse->groupingSets == NIL &&
 		list_length(node.pathkeys) == GPUSORT_GROUPBY_PATHKEYS(root))
-		node.pathkeys = order_group_keys(root, node.pathkeys, node.input->rows);
+		node.pathkeys = order_group_keys(root, &node);
 	node.row_cost = GPUSORT_GROUP_ROW_COST;
 	node.groups = GPUSORT_GROUP_CLAUSE(root) == NIL ? 1 :
 		number_of_groups(root, node.input, grouped_rel, extra);
@@ -585,7 +546,7 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 	if (pathkeys_contained_in(pathkeys, root->sort_pathkeys))
 		node.pathkeys = root->sort_pathkeys;
 	else if (!root->parse->hasDistinctOn)
-		node.pathkeys = order_group_keys(root, pathkeys, node.input->rows);
+		node.pathkeys = order_group_keys(root, &node);
 	if (!pathkeys_contained_in(node.pathkeys, node.input->pathkeys))
 	{
 		path = gpusort_sorted_node_path(&node, &sort);

@@ -88,7 +88,7 @@ divided('windows by other columns of the groups', 'SELECT who, rank() OVER (PART
 divided('windows by a column that has frequent values', 'SELECT rank() OVER (PARTITION BY skewed ORDER BY sum(id)) FROM visits
 	GROUP BY skewed, page', 'skewed; skewed, page');
 divided('a UNION', 'SELECT who FROM visits UNION SELECT page FROM visits', 'visits.who');
-divided('UNIONs', 'SELECT who, note FROM visits UNION (SELECT who, url FROM visits UNION ALL SELECT 1, note FROM visits)', 'visits.who, visits.note');
+divided('UNIONs', 'SELECT who, note FROM visits UNION (SELECT who, url FROM visits UNION ALL SELECT 1, note FROM visits)', 'visits.note, visits.who');
 divided('a UNION that workers must not compute', 'SELECT restricted(who) FROM visits UNION SELECT page FROM visits', '');
 divided('a column of which half of the rows are equal', 'SELECT skewed, 1 FROM visits UNION SELECT skewed, 1 FROM visits', '',
 	'RESET pg_gpusort.debug_divide');
@@ -111,7 +111,7 @@ divided_setop('an EXCEPT of different types', 'SELECT who FROM visits EXCEPT SEL
 divided_setop('an EXCEPT of an INTERSECT', 'SELECT who FROM visits EXCEPT (SELECT page FROM visits INTERSECT ALL SELECT id FROM visits)',
 	'"*SELECT* 2".page; "*SELECT* 2".page', 'visits.who; visits_1.page; visits_1.page; visits_2.id');
 divided_setop('an INTERSECT with a constant', 'SELECT 1, who FROM visits INTERSECT SELECT page, who FROM visits',
-	'(1), "*SELECT* 1".who', '');
+	'"*SELECT* 1".who, (1)', '');
 divided('an INTERSECT that workers must not compute', 'SELECT restricted(who) FROM visits INTERSECT SELECT page FROM visits', '');
 like(
 	plan_of('SELECT note FROM visits EXCEPT SELECT url FROM visits'),
