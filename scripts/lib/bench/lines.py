@@ -163,8 +163,8 @@ def describe(options, server, machine, sort_mb):
               'sessions of each, in turn, with three runs each')
         print('Times:      milliseconds, medians\n')
     else:
-        print('Settings:   serial but for the lines parallel_* and workers*, jit off, work_mem and '
-              'pg_gpusort.work_mem 2GB unless said otherwise')
+        print('Settings:   serial but for the lines parallel_*, workers* and type_tsvector, jit off, '
+              'work_mem and pg_gpusort.work_mem 2GB unless said otherwise')
         print(f'Sessions:   {options.runs} new ones of each, in turn, with three runs each; keys: '
               f'{options.keys}')
         print('Times:      milliseconds: median (least..greatest)\n')

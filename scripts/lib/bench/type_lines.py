@@ -7,8 +7,8 @@ from tables import HEX_12, HEX_20, NAME, make_collations, make_table
 
 TIME = "timestamptz 'epoch' + hashint8(i) * interval '1 second'"
 
-# Keys, by the ends of the names of lines: the type, whose last word is in docs/types.md, and the
-# expression.
+# Keys, by the ends of the names of lines: the type, which docs/types.md calls what is after the comma,
+# and the expression.
 TYPES = {
     'boolean': ('boolean', 'hashint8(i) > 0'),
     'char': ('"char"', '(hashint8(i) % 128)::"char"'),
@@ -24,7 +24,7 @@ TYPES = {
     'time': ('time', "time '00:00' + hashint8(i) * interval '1 ms'"),
     'timetz': ('timetz', "timetz '00:00+02' + hashint8(i) * interval '1 ms'"),
     'interval': ('interval', "hashint8(i) * interval '1 second'"),
-    'enum': ('enum', "('label ' || (hashint8(i) & 255))::label"),
+    'enum': ('ENUM', "('label ' || (hashint8(i) & 255))::label"),
     'uuid': ('uuid', 'md5(i::text)::uuid'),
     'pg_lsn': ('pg_lsn', "format('%s/%s', to_hex(hashint8(i)), to_hex(hashint8(i + 1)))::pg_lsn"),
     'tid': ('tid', "format('(%s,%s)', hashint8(i) & 1048575, 1 + (hashint8(i + 1) & 127))::tid"),
@@ -41,7 +41,7 @@ TYPES = {
         hashint8(i + 3), hashint8(i + 4)]"""),
     'text_array': ('text[]', f"""ARRAY['tag ' || (hashint8(i) & 63), 'part ' || (hashint8(i + 1) & 63),
         {HEX_12}] COLLATE "C\""""),
-    'record': ('pair', f'(hashint8(i) & 1023, {HEX_12})::pair'),
+    'record': ('record', f'(hashint8(i) & 1023, {HEX_12})::pair'),
     'range': ('tstzrange', f"tstzrange({TIME}, {TIME} + interval '1 day')"),
     'multirange': ('int4multirange', """int4multirange(int4range(hashint8(i) >> 8, (hashint8(i) >> 8) + 9),
         int4range(10000000, 10000000 + (hashint8(i + 1) & 1023)))"""),
@@ -80,6 +80,11 @@ def rows_of(bench):
 def key_of(line):
     """Returns the type and the expression of the line's key."""
     return TYPES[line.removeprefix('type_')]
+
+
+def name_of(line):
+    """Returns the name of the line's type in docs/types.md."""
+    return key_of(line)[0].rpartition(', ')[2]
 
 
 def make_types(server):
