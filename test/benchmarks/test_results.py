@@ -4,6 +4,7 @@ import glob
 import os
 import sys
 import tempfile
+import types
 import unittest
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -13,12 +14,16 @@ sys.path.insert(0, os.path.join(REPO, 'scripts', 'lib', 'bench'))
 import families
 import gpu_lines
 import measuring
+import options
 import planning
 import queries
 import restore
 import results
 import row_lines
 import scale_lines
+import servers
+import type_lines
+import type_table
 
 MACHINE = {'commit': 'abc', 'cpu': 'a "fast", one', 'cores': 2, 'memory_mb': 1000, 'gpu': '',
            'version': '15.20'}
@@ -79,6 +84,44 @@ class Lines(unittest.TestCase):
         self.assertEqual(gpu_lines.in_plan(plan, gpu_lines.PHASE),
                          [('Execution Time', 7.5), ('Sort Drain Time', 1.5)])
         self.assertEqual(gpu_lines.in_plan(plan, gpu_lines.METHOD), [('Sort Method', 'gpu')])
+
+
+    def test_names_and_patterns(self):
+        def chosen(*names):
+            return options.chosen(types.SimpleNamespace(list=False, names=names), 'line', ['a', 'b_1', 'b_2'])
+        self.assertEqual(chosen('b_*', 'a'), ['b_1', 'b_2', 'a'])
+        self.assertEqual(chosen(), ['a', 'b_1', 'b_2'])
+        with self.assertRaises(servers.Failure):
+            chosen('a', 'c*')
+
+
+class Types(unittest.TestCase):
+    def test_factors_of_a_table(self):
+        rows = [{'line': line, 'who': who, 'session': session, 'median_ms': ms} for line, who, session, ms in (
+            ('type_int4', 'stock', 'first', '50'), ('type_int4', 'cpu', 'first', '20'),
+            ('type_int4', 'cpu', 'later', '10'), ('keys_3', 'stock', 'first', '1'),
+            ('type_text', 'stock', 'first', '9'), ('type_text', 'cpu', 'first', '9'))]
+        factors = type_table.factors_of(rows)
+        self.assertEqual(factors, {'integer': '2.5', 'C': '1.0'})
+        text = """| type | times as fast |
+|---|---|
+| `C`, not `D`, `integer` | %s |
+| `money` | 3 |
+
+| type | other |
+|---|---|
+| `integer` | 7 |
+"""
+        self.assertEqual(type_table.filled(text % '', factors), text % '1.0, 2.5')
+
+    def test_table_of_types_has_the_newest_results(self):
+        with open(type_table.DOCUMENT, encoding='utf-8') as file:
+            text = file.read()
+        factors = type_table.factors_of(results.read(type_table.newest()))
+        self.assertEqual(type_table.filled(text, factors), text)
+        self.assertEqual(set(factors), {type_lines.name_of(f'type_{name}') for name in type_lines.TYPES})
+        for name in factors:
+            self.assertIn(f'`{name}`', text)
 
 
 class Queries(unittest.TestCase):

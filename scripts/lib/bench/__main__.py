@@ -9,7 +9,8 @@ from servers import Failure
 
 # Modules by the names of their programs.
 PROGRAMS = {'corpus': 'corpus', 'demo': 'demo', 'pictures': 'gallery', 'restore': 'restore',
-            'scale-out': 'scale_out', 'sessions': 'sessions', 'tpch': 'tpch'}
+            'scale-out': 'scale_out', 'sessions': 'sessions', 'tpch': 'tpch',
+            'types': 'type_table'}
 
 
 def main(arguments):

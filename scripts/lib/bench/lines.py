@@ -18,6 +18,7 @@ import row_lines
 import scale_lines
 import servers
 import sort_lines
+import type_lines
 from measuring import Comparison, Table
 from options import chosen, parser_of
 from results import Results
@@ -26,7 +27,7 @@ from tables import KEYS
 
 # All lines that are measured without -g, -k, -q and -s, in their order.
 LINES = {**sort_lines.LINES, **row_lines.LINES, **sort_lines.LATER_LINES, **index_lines.DEFAULT_LINES,
-         **index_lines.LINES, **index_lines.GIN_LINES, **row_lines.LOCALE_LINES}
+         **index_lines.LINES, **index_lines.GIN_LINES, **row_lines.LOCALE_LINES, **type_lines.LINES}
 
 OTHERS = """other programs, of which -h lists the options:
   scripts/bench corpus     runs what analysts ask, and says where ours is slower
@@ -35,7 +36,8 @@ OTHERS = """other programs, of which -h lists the options:
   scripts/bench restore    restores dumps with pg_restore and several jobs
   scripts/bench scale-out  sorts on several servers, by Citus and by postgres_fdw
   scripts/bench sessions   lets many sessions sort at the same time
-  scripts/bench tpch       runs queries like those of TPC-H"""
+  scripts/bench tpch       runs queries like those of TPC-H
+  scripts/bench types      writes results of the lines type_* into docs/types.md"""
 
 
 class Bench:
@@ -114,7 +116,7 @@ def lines_of(options):
     return scale_lines.LINES if options.scale else LINES
 
 
-def start_server(options, sort_mb):
+def start_server(options, lines):
     """Scans of a table stay in memory only if shared_buffers is larger than four times its
     size; but use at most a quarter of the machine's memory, or half with -g."""
     buffers = options.buffers or min(options.rows // 2500 + 512,
@@ -125,11 +127,13 @@ def start_server(options, sort_mb):
         library = 'pg_gpusort_emu' if options.emulator else 'pg_gpusort_cuda'
         settings += ['max_wal_size = 32GB', 'max_worker_processes = 32',
                      f"pg_gpusort.device_library = '{library}'"]
-        disk_mb = gpu_lines.disk_mb(options.names or gpu_lines.LINES, options.rows)
+        disk_mb = gpu_lines.disk_mb(lines, options.rows)
     else:
         settings += ['max_wal_size = 8GB', 'max_worker_processes = 20']
         disk_mb = 4000
     flags = ['-e'] if options.emulator else ['-g'] if options.gpu else ['-q'] if options.seed else []
+    if not options.gpu and any(line in row_lines.LOCALE_LINES or line in type_lines.LINES for line in lines):
+        flags.append('-l')
     server = Server(disk_mb, settings + options.settings, flags)
     server.sql('CREATE EXTENSION pg_gpusort')
     return server
@@ -159,8 +163,8 @@ def describe(options, server, machine, sort_mb):
               'sessions of each, in turn, with three runs each')
         print('Times:      milliseconds, medians\n')
     else:
-        print('Settings:   serial but for the lines parallel_* and workers*, jit off, work_mem and '
-              'pg_gpusort.work_mem 2GB unless said otherwise')
+        print('Settings:   serial but for the lines parallel_*, workers* and type_tsvector, jit off, '
+              'work_mem and pg_gpusort.work_mem 2GB unless said otherwise')
         print(f'Sessions:   {options.runs} new ones of each, in turn, with three runs each; keys: '
               f'{options.keys}')
         print('Times:      milliseconds: median (least..greatest)\n')
@@ -192,7 +196,7 @@ def main(arguments):
         return
     # A quicksort of rows of 15 columns in memory takes about 300 bytes per row.
     sort_mb = options.rows // 3000 + 64
-    with start_server(options, sort_mb) as server:
+    with start_server(options, lines) as server:
         machine = servers.machine(server, servers.gpus() if options.gpu else '', options.commit)
         results = Results(options.csv, machine, options.note)
         describe(options, server, machine, sort_mb)

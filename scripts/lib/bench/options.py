@@ -1,6 +1,7 @@
 """Options that several programs have."""
 
 import argparse
+import fnmatch
 
 import servers
 from servers import Failure
@@ -14,19 +15,23 @@ def parser_of(program, documentation, kind, **others):
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **others)
     parser.add_argument('-c', dest='csv', metavar='FILE', help='also write the results as CSV')
     parser.add_argument('-l', dest='list', action='store_true', help=f'list what {kind.upper()} can be')
-    parser.add_argument('names', nargs='*', metavar=kind.upper())
+    parser.add_argument('names', nargs='*', metavar=kind.upper(), help="may be a pattern, such as 'a*'")
     return parser
 
 
 def chosen(options, kind, known):
-    """Returns the names, or all that are known.  Prints those for -l, and returns none."""
+    """Returns the names that were given, of patterns those that match, or all that are known.  Prints
+    all for -l, and returns none."""
     if options.list:
         print('\n'.join(known))
         return []
+    names = []
     for name in options.names:
-        if name not in known:
+        found = fnmatch.filter(known, name)
+        if not found:
             raise Failure(f'no {kind} {name}; there are {" ".join(known)}')
-    return options.names or list(known)
+        names += found
+    return names or list(known)
 
 
 def add_device(parser):
