@@ -480,8 +480,8 @@ gpusort_sorted_for_node(const Path *input)
 }
 
 /*
- * Does the planner's best path sort the input of the node by the same keys in another order?  It
- * may also sort partial groups, which are another relation's.
+ * Does the planner's best path sort the input of the node by the same keys in another order?  A
+ * sort of partial groups is of another relation.
  */
 static bool
 is_sorted_otherwise(const GsSortedNode *node, const Path *best)

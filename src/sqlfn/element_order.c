@@ -79,7 +79,7 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 	if (!OidIsValid(order->operator))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("could not identify a key sort operator for type %s",
+				 errmsg("could not identify an ordering operator for type %s",
 						format_type_be(type)),
 				 errhint("Arrays can be sorted if their element type has a default btree operator class.")));
 	order->collation = collation;
