@@ -298,8 +298,12 @@ sub crash_server
 	my ($node) = @_;
 	my $postmaster = PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/postmaster.pid');
 	my ($pid) = $postmaster =~ /^(\d+)/;
-	my @children = split ' ', `ps -o pid= --ppid $pid`;
+	my @children;
 
+	# Stopped, it starts no process that is not in the list.
+	kill 'STOP', $pid;
+	usleep($interval) until `ps -o state= -p $pid` =~ /^[TZ]|^$/;
+	@children = split ' ', `ps -o pid= --ppid $pid`;
 	$node->kill9;
 	kill 'KILL', @children;
 	ends($_) foreach $pid, @children;
