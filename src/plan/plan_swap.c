@@ -229,6 +229,8 @@ column_of_plan(const Plan *plan, AttrNumber attno, const PlannedStmt *statement)
 			tlist = ((const IndexOnlyScan *) plan)->indextlist;
 		else if (subplan_of(plan) != NULL)
 			plan = subplan_of(plan);
+		else if (IS_SPECIAL_VARNO(var->varno))
+			return none;		/* of a foreign join, for example */
 		else
 		{
 			table = rt_fetch(var->varno, statement->rtable);

@@ -86,6 +86,11 @@ foreach my $case (
 	like($session->run("$OURS; $partitions; EXPLAIN (VERBOSE, COSTS off) $query"), $plan, "$query: our plan");
 }
 like(plan_of('SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY t) FROM far_b WHERE random() >= 0'), qr/GpuSort/, 'an aggregate that is computed here');
+
+# Columns of what a server computes are those of no table.
+$query = 'SELECT k, rank() OVER (ORDER BY count(*), k) AS rank FROM far_b GROUP BY k';
+like(plan_of($query, 'SET pg_gpusort.min_rows = 0'), qr/GpuSort.*Foreign Scan\n.*Relations: Aggregate on/s, 'a window of groups');
+is($session->run("$OURS; " . digest($query)), $session->run("$STOCK; " . digest($query)), 'a window of groups: rows');
 $session->quit;
 
 done_testing();
