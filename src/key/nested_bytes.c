@@ -452,7 +452,7 @@ write_array(GsNestedWriter *writer, GsNested *nested, Datum value)
 	const GsPartType *type = find_types(nested, ARR_ELEMTYPE(array), -1)->parts;
 	int			count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 	const char *data = ARR_DATA_PTR(array);
-	const		bits8 *nulls = ARR_NULLBITMAP(array);
+	const uint8 *nulls = ARR_NULLBITMAP(array);
 
 	for (int i = 0; i < count && !writer->ended; i++)
 	{
