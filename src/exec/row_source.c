@@ -7,6 +7,7 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "executor/executor.h"
 #include "nodes/primnodes.h"
 

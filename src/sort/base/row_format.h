@@ -15,6 +15,7 @@
 #define GPUSORT_ROW_FORMAT_H
 
 #include "access/attnum.h"
+#include "access/htup_details.h"
 #include "access/tupdesc.h"
 
 #include "sort/base/sort_spec.h"
