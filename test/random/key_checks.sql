@@ -86,3 +86,8 @@ CREATE COLLATION with_numbers (provider = icu, locale = 'en-u-kn-true');
 CREATE COLLATION digits_last (provider = icu, locale = 'en-u-kr-latn-digit');
 CREATE COLLATION native_numbers (provider = icu, locale = 'sv-u-kn-true');
 CREATE COLLATION c_utf8 (provider = libc, locale = 'C.UTF-8');
+
+-- C.UTF-8, for texts with zero bytes.  From 16 to 18, sorts ignore what follows a zero byte, but the comparison
+-- function, which the checks call, does not.  There it is "C".
+SELECT CASE WHEN current_setting('server_version_num')::int4 / 10000 BETWEEN 16 AND 18 THEN '"C"' ELSE 'c_utf8' END AS c_of_zeros \gset
+CREATE COLLATION c_zeros FROM :c_of_zeros;
