@@ -306,7 +306,8 @@ gpusort_participant_publish_rows(GsParticipant *participant, GsMemorySort *rows)
 void
 gpusort_participant_place_rows(GsParticipant *participant, GsMemorySort *rows)
 {
-	if (participant->phase <= GS_TEAM_PLACE && !gpusort_participant_wants_runs(participant) &&
+	/* Who has come later has no rows. */
+	if (participant->phase == GS_TEAM_ADD && !gpusort_participant_wants_runs(participant) &&
 		!gpusort_shared_member_place(participant->member, rows))
 		gpusort_participant_spill(participant);
 }

@@ -426,6 +426,8 @@ gpusort_shared_view_place(const GsSharedView *view, int process,
 	uint32	   *next = palloc0(bytes);
 	uint16	   *ranges[NCLASSES];
 
+	/* Processes read this as long as the sort lasts, whenever they come. */
+	Assert(budget->published);
 	if (starts == NULL || !allocate_keys(view, share, budget))
 		return false;
 	for (int c = 0; c < NCLASSES; c++)
