@@ -12,8 +12,8 @@
  * because differences in the rest of the column come before differences in
  * later columns.  So the columns are divided into stages, each of which ends
  * with such a column, when a key is full, or with the first column whose values
- * are nearly all different.  The words of the first stage are
- * the key.  Only to break ties, we encode what follows:
+ * are nearly all different.  The words of the first stage are the key.  Only to
+ * break ties, we encode what follows:
  *
  *		the words of a stage, then further words of its last column, then
  *		the words of the next stage, ...

@@ -452,8 +452,8 @@ needs_column(Node *node, GsColumnUse *use)
 /*
  * Make a path compute the expressions that aggregates sort by, if it does not
  * yet.  Otherwise the planner would compute them above a Gather, and sinks
- * could not take the rows.  Columns that only these expressions need, such as the document
- * of a field, are not kept with the rows then.
+ * could not take the rows.  Columns that only these expressions need, such as
+ * the document of a field, are not in the rows then.
  */
 static Path *
 compute_exprs(const GsSortedNode *group, Path *input, const List *exprs)
