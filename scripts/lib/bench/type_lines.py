@@ -113,7 +113,7 @@ def type_line(bench, line):
 
 
 def keys_line(bench, line):
-    """Sorts by so many keys, the first ones and the last one, or groups by them and sorts the groups."""
+    """Sorts by the first keys and the last one, or groups by them and sorts the groups."""
     kind, number, *_ = line.split('_')
     table = 'keys_equal' if kind == 'group' or line.endswith('equal') else 'keys_random'
     keys = [*'abcdefg'[:int(number) - 1], 'h']
