@@ -438,15 +438,17 @@ typedef struct GsColumnUse
 
 /* Is the column needed, other than for these expressions? */
 static bool
-needs_column(Node *node, GsColumnUse *use)
+needs_column(Node *node, void *context)
 {
+	const GsColumnUse *use = context;
+
 	if (node == NULL)
 		return false;
 	if (equal(node, use->column))
 		return true;
 	if (list_member(use->computed, node))
 		return false;
-	return expression_tree_walker(node, needs_column, use);
+	return expression_tree_walker(node, needs_column, context);
 }
 
 /*

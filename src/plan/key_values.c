@@ -91,7 +91,12 @@ expression_of(const PathKey *pathkey, const RelOptInfo *rel)
 	{
 		const EquivalenceMember *member = lfirst(lc);
 
-		if (rel->relids != NULL && bms_is_subset(member->em_relids, rel->relids))
+		/*
+		 * Not the column of one input of a set operation, which 17 has as
+		 * well.
+		 */
+		if (!member->em_is_child && rel->relids != NULL &&
+			bms_is_subset(member->em_relids, rel->relids))
 			return (Node *) member->em_expr;
 	}
 	return (Node *) linitial_node(EquivalenceMember, pathkey->pk_eclass->ec_members)->em_expr;
