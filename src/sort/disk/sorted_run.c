@@ -157,8 +157,8 @@ gpusort_run_file_close(GsRunFile *file)
  * Rows in files have as few bytes as possible.  They have no alignment, and follow each other
  * without a gap.  A dense row has
  *
- *	* the NULL bitmap, the columns of the fixed part that are not NULL, and the values
- *	  of variable length; or
+ *	* the NULL bitmap, the fixed part, or if there are NULLs its other columns without padding,
+ *	  and the values of variable length; or
  *	* for a whole tuple what a MinimalTuple has from t_infomask2 on, and before that the
  *	  length of this.
  *
@@ -216,23 +216,42 @@ expand_tuple(const char *dense, GsRowBuffer *buffer, Size *bytes)
 	return row;
 }
 
-/* Is the fixed part of a row, with its padding, that of the dense row? */
-static inline bool
-is_copied_whole(const GsRowFormat *format, const uint8 *nulls)
-{
-	return nulls == NULL && !format->variable;
-}
-
-/* Returns the bytes of the columns in the fixed part that are not NULL. */
+/* Returns the bytes of the columns in the fixed part of a dense row. */
 static Size
 bytes_of_columns(const GsRowFormat *format, const uint8 *nulls)
 {
 	Size		bytes = 0;
 
+	if (nulls == NULL)
+		return format->columns_bytes;
 	for (int i = 0; i < format->ncolumns; i++)
-		if (nulls == NULL || !gpusort_bitmap_is_null(nulls, i))
+		if (!gpusort_bitmap_is_null(nulls, i))
 			bytes += format->columns[i].bytes;
 	return bytes;
+}
+
+/* Write the offset of a value, in a row whose values begin at 'start'. */
+static inline void
+write_offset(const GsRowFormat *format, const GsRowColumn *column, const char *row, Size start,
+			 char *dest)
+{
+	uint32		offset = gpusort_column_offset_of_value(column, row) - start +
+		format->packed_bytes;
+
+	memcpy(dest, &offset, sizeof(offset));
+}
+
+/* Write the fixed part of a row without NULLs. */
+static void
+write_fixed_part(const GsRowFormat *format, const char *row, Size start, char *dest)
+{
+	memcpy(dest, row, format->columns_bytes);
+	if (!format->variable || start == format->packed_bytes)
+		return;
+	for (int i = 0; i < format->ncolumns; i++)
+		if (gpusort_column_is_variable(&format->columns[i]))
+			write_offset(format, &format->columns[i], row, start,
+						 dest + format->columns[i].offset);
 }
 
 /* Write the columns that are not NULL. */
@@ -244,15 +263,10 @@ write_columns(const GsRowFormat *format, const char *row, const uint8 *nulls, Si
 	{
 		const GsRowColumn *column = &format->columns[i];
 
-		if (nulls != NULL && gpusort_bitmap_is_null(nulls, i))
+		if (gpusort_bitmap_is_null(nulls, i))
 			continue;
 		if (gpusort_column_is_variable(column))
-		{
-			uint32		offset = gpusort_column_offset_of_value(column, row) - start +
-				format->packed_bytes;
-
-			memcpy(dest, &offset, sizeof(offset));
-		}
+			write_offset(format, column, row, start, dest);
 		else
 			gpusort_copy_bytes(dest, row + column->offset, column->bytes);
 		dest += column->bytes;
@@ -275,55 +289,71 @@ length_of_value(const GsRowColumn *column, const char *value)
 	return VARSIZE_4B(&header);
 }
 
-/*
- * Copy the columns that are not NULL to the fixed part of a packed row, and advance *dense to the
- * values of variable length.  Returns the length of these, which are in the order of the columns.
- */
-static Size
-expand_columns(const GsRowFormat *format, const uint8 *bitmap, const char **dense, char *row)
+/* Copy the columns that are not NULL to the fixed part of a row; returns their end. */
+static const char *
+expand_columns(const GsRowFormat *format, const uint8 *nulls, const char *columns, char *row)
 {
-	const GsRowColumn *last = NULL;
-	Size		start;
-
 	for (int i = 0; i < format->ncolumns; i++)
 	{
 		const GsRowColumn *column = &format->columns[i];
 
-		if (gpusort_bitmap_is_null(bitmap, i))
+		if (gpusort_bitmap_is_null(nulls, i))
 			continue;
-		gpusort_copy_bytes(row + column->offset, *dense, column->bytes);
-		*dense += column->bytes;
-		if (gpusort_column_is_variable(column))
-			last = column;
+		gpusort_copy_bytes(row + column->offset, columns, column->bytes);
+		columns += column->bytes;
 	}
-	if (last == NULL)
-		return 0;
-	start = gpusort_column_offset_of_value(last, row) - format->packed_bytes;
-	return start + length_of_value(last, *dense + start);
+	return columns;
+}
+
+/*
+ * Returns the length of all 'values' of variable length, which are in the order of the columns.
+ * 'row' has the fixed part.
+ */
+static Size
+length_of_values(const GsRowFormat *format, const uint8 *nulls, const char *row,
+				 const char *values)
+{
+	for (int i = format->ncolumns - 1; i >= 0; i--)
+	{
+		const GsRowColumn *column = &format->columns[i];
+		Size		start;
+
+		if (!gpusort_column_is_variable(column) ||
+			(nulls != NULL && gpusort_bitmap_is_null(nulls, i)))
+			continue;
+		start = gpusort_column_offset_of_value(column, row) - format->packed_bytes;
+		return start + length_of_value(column, values + start);
+	}
+	return 0;
 }
 
 char *
 gpusort_dense_row_expand(const GsRowFormat *format, const char *dense, GsRowBuffer *buffer,
 						 Size *bytes)
 {
-	const uint8 *bitmap = (const uint8 *) dense;
+	const uint8 *nulls;
 	const char *values = dense + format->null_bytes;
 	char	   *row;
-	Size		length;
+	Size		length = 0;
 
 	if (format->tuple_column > 0)
 		return expand_tuple(dense, buffer, bytes);
 	row = reserve_buffer(buffer, format->packed_bytes);
-	memcpy(gpusort_row_format_bitmap(format, row), bitmap, format->null_bytes);
-	if (is_copied_whole(format, gpusort_row_format_nulls(format, row)))
+	memcpy(gpusort_row_format_bitmap(format, row), dense, format->null_bytes);
+	nulls = gpusort_row_format_nulls(format, row);
+	if (nulls == NULL)
 	{
 		memcpy(row, values, format->columns_bytes);
-		*bytes = format->null_bytes + format->columns_bytes;
-		return row;
+		values += format->columns_bytes;
 	}
-	length = expand_columns(format, bitmap, &values, row);
-	row = reserve_buffer(buffer, format->packed_bytes + length);
-	memcpy(row + format->packed_bytes, values, length);
+	else
+		values = expand_columns(format, nulls, values, row);
+	if (format->variable)
+	{
+		length = length_of_values(format, nulls, row, values);
+		row = reserve_buffer(buffer, format->packed_bytes + length);
+		memcpy(row + format->packed_bytes, values, length);
+	}
 	*bytes = values + length - dense;
 	return row;
 }
@@ -527,21 +557,22 @@ static void
 put_columns(GsRunFile *file, const char *row, const uint8 *nulls, Size start)
 {
 	const GsRowFormat *format = file->format;
-	bool		whole = is_copied_whole(format, nulls);
-	Size		columns = whole ? format->columns_bytes : bytes_of_columns(format, nulls);
+	Size		columns = bytes_of_columns(format, nulls);
 	Size		length = format->variable ?
 		gpusort_row_format_end(format, row, nulls, start) - start : 0;
 	char	   *dense = reserve(file, format->null_bytes + columns + length);
 	char	   *dest = dense + format->null_bytes;
 
-	if (nulls != NULL)
-		memcpy(dense, nulls, format->null_bytes);
-	else
+	if (nulls == NULL)
+	{
 		memset(dense, 0, format->null_bytes);
-	if (whole)
-		memcpy(dest, row, columns);
+		write_fixed_part(format, row, start, dest);
+	}
 	else
+	{
+		memcpy(dense, nulls, format->null_bytes);
 		write_columns(format, row, nulls, start, dest);
+	}
 	memcpy(dest + columns, row + start, length);
 
 	/* Padding bytes are undefined, which is harmless in a file. */
