@@ -296,10 +296,10 @@ gpusort_pivot_leaves_open(const GsPivotFrame *frame, const uint64 *key,
 	bool		greater = (first >> (WORD_BITS - 1)) != 0;
 	Size		position = (first & PG_INT64_MAX) >> layout.position_shift;
 
+	*start = frame->start + (greater ? frame->rest - position : position);
 	if (!goes_on(frame, &layout, first, key[frame->words - 1] ^ invert))
-		return false;
-	*start = frame->start + (greater ? frame->rest - position : position) +
-		layout.bytes +
+		return frame->encoding->kind == GS_ENCODE_NESTED && (greater || position < frame->rest);
+	*start += layout.bytes +
 		(frame->words - 1) * (layout.binary ? BINARY_BYTES : STRING_BYTES);
 	if (layout.text)
 		*start -= count_other_bytes(frame, &layout, key, invert);

@@ -51,8 +51,9 @@ extern void gpusort_pivot_drop(GsPivot *pivot);
 extern void gpusort_pivot_encode(GsPivot *pivot, Datum value, uint64 *key);
 
 /*
- * Returns false if strings with these equal words are equal.  Otherwise sets
- * *start to the number of first bytes that they have in common.
+ * Returns false if strings with these equal words have no other bytes.  Otherwise sets *start to
+ * the number of first bytes that they have in common.  Nested values whose bytes end have others
+ * relative to one of them, unless they are like this pivot.
  */
 extern bool gpusort_pivot_leaves_open(const GsPivotFrame *frame,
 									  const uint64 *key, Size *start);

@@ -414,6 +414,33 @@ write_tuple(const GsRowFormat *format, const Datum *values, char *row)
 		   bytes - MINIMAL_TUPLE_DATA_OFFSET);
 }
 
+/* Do columns have more columns before them, in sum, than a tuple has? */
+static inline bool
+is_walked_often(const GsRowFormat *format, const AttrNumber *attnos, int n)
+{
+	int			sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += attnos[i] - 1;
+	return sum > format->tupdesc->natts;
+}
+
+static void
+read_columns_by_deforming(const GsRowFormat *format, HeapTuple tuple, const AttrNumber *attnos,
+						  int n, Datum *values, bool *isnull)
+{
+	Datum		all_values[MaxTupleAttributeNumber];
+	bool		all_isnull[MaxTupleAttributeNumber];
+
+	heap_deform_tuple(tuple, format->tupdesc, all_values, all_isnull);
+	for (int i = 0; i < n; i++)
+	{
+		values[i] = all_values[attnos[i] - 1];
+		isnull[i] = all_isnull[attnos[i] - 1];
+	}
+}
+
+/* To find one column, heap_getattr() may have to walk over all before it. */
 static void
 read_columns_of_tuple(const GsRowFormat *format, char *row,
 					  const AttrNumber *attnos, int n,
@@ -423,6 +450,11 @@ read_columns_of_tuple(const GsRowFormat *format, char *row,
 
 	tuple.t_len = ((MinimalTuple) row)->t_len + MINIMAL_TUPLE_OFFSET;
 	tuple.t_data = (HeapTupleHeader) (row - MINIMAL_TUPLE_OFFSET);
+	if (is_walked_often(format, attnos, n))
+	{
+		read_columns_by_deforming(format, &tuple, attnos, n, values, isnull);
+		return;
+	}
 	for (int i = 0; i < n; i++)
 		values[i] = heap_getattr(&tuple, attnos[i], format->tupdesc,
 								 &isnull[i]);

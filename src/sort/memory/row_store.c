@@ -436,6 +436,22 @@ gpusort_row_store_get_columns(const GsRowStore *store, uint32 number,
 									values, isnull);
 }
 
+bool
+gpusort_row_store_are_same_tuples(const GsRowStore *store, uint32 a, uint32 b)
+{
+	const uint8 *bitmap;
+	MinimalTuple one;
+	MinimalTuple other;
+
+	if (store->format->tuple_column == 0)
+		return false;
+	one = (MinimalTuple) find_row(store, a, &bitmap);
+	other = (MinimalTuple) find_row(store, b, &bitmap);
+	return one->t_len == other->t_len &&
+		memcmp(&one->t_infomask2, &other->t_infomask2,
+			   one->t_len - MINIMAL_TUPLE_DATA_OFFSET) == 0;
+}
+
 /*
  * gcc drops calls of a function that only prefetches if it sees the function's body.
  * Therefore this one calls no others, and is not in the file that calls it.

@@ -49,6 +49,9 @@ extern void gpusort_row_store_get_columns(const GsRowStore *store, uint32 row,
 										  const AttrNumber *attnos, int n,
 										  Datum *values, bool *isnull);
 
+/* Are two rows whole tuples that are the same, bit for bit? */
+extern bool gpusort_row_store_are_same_tuples(const GsRowStore *store, uint32 a, uint32 b);
+
 /*
  * Prefetch rows that will be read soon after that of entries[0], of which 'left' follow:
  * a slot, and half way before it is read, its row if that is not in the slot.  Rows in

@@ -216,6 +216,17 @@ move_block(uint64 *dest, const uint64 *block, uint32 length)
  * ----------------------------------------------------------------
  */
 
+/* As those of SELECT DISTINCT over all columns are, if it has anything to do. */
+static bool
+are_same_rows(const GsTieComparisons *comparisons, const uint64 *entries, uint32 count)
+{
+	for (uint32 i = 1; i < count; i++)
+		if (!gpusort_row_store_are_same_tuples(comparisons->store, (uint32) entries[0],
+											   (uint32) entries[i]))
+			return false;
+	return true;
+}
+
 /* 'left' are the entries up to the end of the whole sort, whose rows are prefetched. */
 static void
 insertion_sort(GsTieComparisons *comparisons, uint64 *entries, uint32 count,
@@ -224,6 +235,11 @@ insertion_sort(GsTieComparisons *comparisons, uint64 *entries, uint32 count,
 	GsTieRow   *rows = comparisons->rows;
 	uint32		length;
 
+	if (are_same_rows(comparisons, entries, count))
+	{
+		make_block(entries, count);
+		return;
+	}
 	for (uint32 i = 0; i < count; i++)
 	{
 		GsTieRow	row = rows[i];

@@ -401,9 +401,11 @@ sort_group(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries,
 {
 	GsKeyRest	rest;
 	int			first;
+	int			end;
 
 	/* Any row will do, since the answer is the same for all of them. */
-	read_keys(sorter, entries[0], 0, sorter->keys->nkeys);
+	gpusort_key_plan_span(sorter->key_plan, &cursor, &first, &end);
+	read_keys(sorter, entries[0], first, end);
 	rest = gpusort_key_plan_next_words(sorter->key_plan, sorter->values,
 									   sorter->isnull,
 									   gpusort_key_sort_key(key_sort,
