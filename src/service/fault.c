@@ -30,7 +30,7 @@ static bool
 can_happen(const GsFault *fault)
 {
 	if (strcmp(fault->point, "host") == 0)
-		return is_in(fault->action, " alloc alloc_once rows late ");
+		return is_in(fault->action, " alloc alloc_once rows late slow ");
 	if (strcmp(fault->action, "swap") == 0)
 		return strcmp(fault->point, "get") == 0;
 	return is_in(fault->point, " open put sort get close ") &&
@@ -115,6 +115,12 @@ gpusort_fault_host_rows(uint32 most)
 	uint32		number = number_of_host("rows");
 
 	return number > 0 ? number : most;
+}
+
+bool
+gpusort_fault_host_slow(void)
+{
+	return number_of_host("slow") > 0;
 }
 
 void

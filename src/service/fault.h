@@ -46,6 +46,9 @@ extern bool gpusort_fault_host_alloc(uint32 *allocations);
  */
 extern uint32 gpusort_fault_host_rows(uint32 most);
 
+/* Does a huge page of warm memory count as one that took long to get? */
+extern bool gpusort_fault_host_slow(void);
+
 /*
  * Called in a worker of an index build before it forms tuples, and in processes of a parallel
  * sort, except the first worker, before their first row: waits if there is such a fault.
@@ -59,6 +62,7 @@ extern void gpusort_fault_host_late(void);
 #define gpusort_fault_device_alloc(fault)	((uint32) 0)
 #define gpusort_fault_host_alloc(allocations)	false
 #define gpusort_fault_host_rows(most)	(most)
+#define gpusort_fault_host_slow()	false
 #define gpusort_fault_host_late()	((void) 0)
 
 #endif							/* GPUSORT_FAULTS */

@@ -274,6 +274,7 @@ put_memory_status(ReturnSetInfo *result)
 	put_number(result, "warm_memory", memory.limit);
 	put_status(result, "warm_memory_reason", memory.reason);
 	put_number(result, "warm_memory_present", memory.present);
+	put_number(result, "warm_memory_huge", memory.huge);
 	put_number(result, "warm_memory_in_use", memory.in_use);
 }
 

@@ -101,9 +101,22 @@ $node->reload;
 ok( becomes_true(
 		$node, q{SELECT value = '0' FROM gpusort_status() WHERE name = 'warm_memory_present'}),
 	'what nobody uses is given back');
-$session = Session($node, $settings);
+$session = Session($node, $settings, q{SET pg_gpusort.debug_fault = 'host:slow'});
 $session->run($cursor);
 cmp_ok(present(), '>', 0, 'what a session uses is not');
+
+# ---- Ordinary pages, after a huge one took long ----
+
+cmp_ok(status_of($node, 'warm_memory_huge'), '<', present(), 'some of it is in ordinary pages');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET pg_gpusort.warm_memory_timeout');
+$node->reload;
+$session->run('COMMIT');
+ok( becomes_true(
+		$node, q{SELECT count(DISTINCT value) = 1 AND min(value) <> '0' FROM gpusort_status()
+			WHERE name IN ('warm_memory_present', 'warm_memory_huge')}),
+	'they become huge pages');
+sorts_like_stock($node, 'in them', $settings, ', id');
+$session->run($cursor);
 my $pid = $session->pid;
 
 # ---- The end of a process ----

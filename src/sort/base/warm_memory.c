@@ -15,8 +15,12 @@
  * takes the block later has a single page fault for it.  Where this does not work,
  * there is no warm memory, and sessions allocate their own.
  *
- * A background worker gives blocks back to the system that nobody has used for
- * pg_gpusort.warm_memory_timeout.
+ * Virtual machines can report free memory to their host in pieces of this size, and getting
+ * a huge page back then takes 5 ms instead of 0.1.  So when one took long, the next blocks get
+ * ordinary pages, which come from what is free in smaller pieces.
+ *
+ * A background worker makes huge pages of such blocks when they are free, and gives blocks back to
+ * the system that nobody has used for pg_gpusort.warm_memory_timeout.
  *
  * The processes of a parallel query can have memory in common.  It needs the same
  * addresses in all of them, because rows contain pointers, and dynamic shared memory does
@@ -34,6 +38,7 @@
 #include <unistd.h>
 
 #include "miscadmin.h"
+#include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/fd.h"
@@ -46,6 +51,7 @@
 #include "utils/wait_event.h"
 
 #include "preload.h"
+#include "service/fault.h"
 #include "settings.h"
 #include "sort/base/warm_memory.h"
 
@@ -82,7 +88,10 @@ extern PGDLLEXPORT void gpusort_warm_memory_main(Datum arg);
 /* After the system had no huge page left, do not ask again for so long. */
 #define REFUSED_MS		10000
 
-/* How often the worker looks for blocks that are due. */
+/* The same after it took longer than this to get one. */
+#define SLOW_MS			2.0
+
+/* How often the worker looks for blocks that are due, or have ordinary pages. */
 #define LOOK_MS			5000
 
 typedef struct WarmBlock
@@ -90,12 +99,14 @@ typedef struct WarmBlock
 	int			pid;			/* the process that has it, or 0 */
 	uint32		group;			/* to which it belongs, or 0 */
 	bool		warm;			/* has memory of the system */
+	bool		huge;			/* if it is warm: in one huge page */
 	TimestampTz free_since;		/* if it is warm and nobody has it */
 } WarmBlock;
 
 typedef struct WarmMemory
 {
 	TimestampTz refused;		/* when the system last had no huge page */
+	TimestampTz slow;			/* when it last took long to get one */
 	uint32		last_group;		/* number of the last group created */
 	WarmBlock	blocks[FLEXIBLE_ARRAY_MEMBER];
 } WarmMemory;
@@ -366,6 +377,7 @@ free_blocks(int first, int n)
 	for (int b = first; b < end; b++)
 	{
 		state->blocks[b].warm &= b < nwarm;
+		state->blocks[b].huge &= b < nwarm;
 		state->blocks[b].free_since = now;
 	}
 	set_owner(first, n, 0, 0);
@@ -398,6 +410,37 @@ return_all(int code, Datum arg)
 	state = NULL;
 }
 
+/* Was it a short time ago? */
+static bool
+is_recent(TimestampTz when)
+{
+	return when != 0 && !TimestampDifferenceExceeds(when, GetCurrentTimestamp(), REFUSED_MS);
+}
+
+static void
+set_now(TimestampTz *when)
+{
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	*when = GetCurrentTimestamp();
+	LWLockRelease(lock);
+}
+
+/* Get a huge page for a block of ours, and note if that takes long. */
+static bool
+make_huge(int block)
+{
+	instr_time	start;
+	instr_time	time;
+
+	INSTR_TIME_SET_CURRENT(start);
+	state->blocks[block].huge = warm_up(block_address(block));
+	INSTR_TIME_SET_CURRENT(time);
+	INSTR_TIME_SUBTRACT(time, start);
+	if (INSTR_TIME_GET_MILLISEC(time) > SLOW_MS || gpusort_fault_host_slow())
+		set_now(&state->slow);
+	return state->blocks[block].huge;
+}
+
 /*
  * Get memory for those of our blocks that are cold.  Returns false if the system has
  * too little.  Nobody else changes the state of our blocks.
@@ -411,26 +454,15 @@ warm_up_blocks(int first, int n)
 
 		if (block->warm)
 			continue;
-		if (!warm_up(block_address(b)))
+		if (!is_recent(state->slow) && !make_huge(b))
 		{
 			cool_down(block_address(b), BLOCK_BYTES);
-			LWLockAcquire(lock, LW_EXCLUSIVE);
-			state->refused = GetCurrentTimestamp();
-			LWLockRelease(lock);
+			set_now(&state->refused);
 			return false;
 		}
 		block->warm = true;
 	}
 	return true;
-}
-
-/* Has the system refused a huge page a short time ago? */
-static bool
-was_refused(void)
-{
-	return state->refused != 0 &&
-		!TimestampDifferenceExceeds(state->refused, GetCurrentTimestamp(),
-									REFUSED_MS);
 }
 
 /*
@@ -465,7 +497,7 @@ return_at_exit(void)
 static int
 take_warm(int n)
 {
-	int			first = take_blocks(n, MyProcPid, 0, was_refused() ? 0 : nwarm);
+	int			first = take_blocks(n, MyProcPid, 0, is_recent(state->refused) ? 0 : nwarm);
 
 	if (first < 0 || warm_up_blocks(first, n))
 		return first;
@@ -479,10 +511,10 @@ take_for_group(const GsWarmGroup *group, int n)
 {
 	int			first = take_blocks(n, group->pid, group->number, nblocks);
 
-	if (first >= 0 && nwarm > 0 && !was_refused())
+	if (first >= 0 && nwarm > 0 && !is_recent(state->refused))
 		(void) warm_up_blocks(first, n);
 
-	/* What is left has ordinary pages, from their first access on. */
+	/* What is left gets ordinary pages, from their first access on. */
 	for (int b = first; first >= 0 && b < first + n; b++)
 		state->blocks[b].warm = true;
 	return first;
@@ -560,6 +592,7 @@ gpusort_warm_memory_status(GsWarmMemoryStatus *status)
 	for (int b = 0; b < nblocks; b++)
 	{
 		status->present += state->blocks[b].warm ? BLOCK_BYTES : 0;
+		status->huge += state->blocks[b].huge ? BLOCK_BYTES : 0;
 		status->in_use += state->blocks[b].pid != 0 ? BLOCK_BYTES : 0;
 	}
 	LWLockRelease(lock);
@@ -603,7 +636,43 @@ give_back(void)
 	{
 		cool_down(block_address(block), BLOCK_BYTES);
 		LWLockAcquire(lock, LW_EXCLUSIVE);
-		state->blocks[block].warm = false;
+		state->blocks[block].warm = state->blocks[block].huge = false;
+		set_owner(block, 1, 0, 0);
+		LWLockRelease(lock);
+	}
+}
+
+/* Take a free block with ordinary pages.  Returns -1 if there is none. */
+static int
+take_ordinary(void)
+{
+	int			found = -1;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (int b = 0; b < nwarm && found < 0; b++)
+	{
+		const WarmBlock *block = &state->blocks[b];
+
+		if (block->warm && !block->huge && block->pid == 0)
+			found = b;
+	}
+	if (found >= 0)
+		set_owner(found, 1, MyProcPid, 0);
+	LWLockRelease(lock);
+	return found;
+}
+
+/* Make huge pages of ordinary ones, unless the system has none. */
+static void
+make_free_blocks_huge(void)
+{
+	int			block;
+	bool		made = true;
+
+	while (made && !ShutdownRequestPending && (block = take_ordinary()) >= 0)
+	{
+		made = make_huge(block);
+		LWLockAcquire(lock, LW_EXCLUSIVE);
 		set_owner(block, 1, 0, 0);
 		LWLockRelease(lock);
 	}
@@ -625,6 +694,7 @@ gpusort_warm_memory_main(Datum arg)
 	while (!ShutdownRequestPending)
 	{
 		give_back();
+		make_free_blocks_huge();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS,
 						 wait_event);
 		ResetLatch(MyLatch);

@@ -19,6 +19,7 @@ typedef struct GsWarmMemoryStatus
 {
 	Size		limit;			/* bytes, or 0 if there is no warm memory */
 	Size		present;		/* bytes that the system has given for it */
+	Size		huge;			/* those of them that are in huge pages */
 	Size		in_use;			/* bytes that sessions have taken */
 	const char *reason;			/* why there is none, or NULL */
 } GsWarmMemoryStatus;
