@@ -67,9 +67,6 @@ LARGE = {'narrow': '50 M rows of two int8', 'wide': '50 M rows of six columns',
          'text': '50 M texts of 20 characters', 'index': 'index on 50 M int8',
          'names': '20 M names, en_US.utf8', 'names_c': '20 M names, C',
          'ordinary': '20 M rows of 15 columns', 'array': 'an array of 25 M int8'}
-WHOLE_QUERIES = {'count_distinct': 'count(DISTINCT int8)', 'percentile': 'percentile_cont(float8)',
-                 'groups': 'GROUP BY int8, 50 M groups', 'distinct': 'DISTINCT int4',
-                 'window': 'row_number(), 100,000 parts', 'join': 'join of 50 M and 50 M rows'}
 GINS = {'gin_path': '2 M jsonb, jsonb_path_ops', 'gin_jsonb': '2 M jsonb', 'gin_array': '5 M int[]',
         'gin_tsvector': '1 M tsvector', 'gin_trigram': '1 M texts, trigrams'}
 DEFAULT = {'default_int8': 'by a random int8', 'default_text': 'by a text, C.UTF-8',
@@ -105,9 +102,6 @@ def draw_bars(rows, directory):
          best_items(rows, LARGE, file=SIXTEEN, session='warm')),
         ('16 cores and an NVIDIA H100, the best of one process and nine',
          best_items(rows, LARGE, file=H100, session='warm'))])
-    bar_picture(directory, 'queries', [
-        ('50 M rows at default settings, first in a session, 16 cores and an NVIDIA H100',
-         items_of(rows, WHOLE_QUERIES, file=QUERIES))])
     bar_picture(directory, 'gin', [
         ('GIN indexes, 16 cores: PostgreSQL 15, one process and ours with 8 workers',
          items_of(rows, GINS, file=QUERIES, version='15.20')),
