@@ -116,15 +116,15 @@ foreach my $loaded (join(', ', @hooks, 'pg_gpusort'), join(', ', 'pg_gpusort', @
 		"$loaded: one statement, with us and without");
 	my @seen;
 
-	# Since 18 a function in SQL is analyzed once in a session, and pg_stat_statements puts $2 in the
-	# place of a constant only then.
+	# Since 18 a function in SQL is analyzed once in a session, or since 19 again after the plans that the
+	# session keeps were dropped, and pg_stat_statements puts $2 in the place of a constant only then.
 	$session->run('SELECT count(*) FROM listing(7000)');
 	foreach my $settings ($STOCK, $OURS)
 	{
 		$session->run("$settings; SELECT pg_stat_statements_reset()");
 		$session->run('SELECT count(*) FROM listing(7000)');
 		$session->run('SELECT looping()');
-		push @seen, $session->run(q{SELECT query, calls, rows, plans, toplevel FROM pg_stat_statements
+		push @seen, $session->run(q{SELECT replace(query, 'OFFSET $2', 'OFFSET 100'), calls, rows, plans, toplevel FROM pg_stat_statements
 			WHERE query LIKE '%halves%' OR query LIKE '%listing%' ORDER BY query COLLATE "C"});
 	}
 	is($seen[1], $seen[0], "$loaded: statements in functions");
