@@ -121,7 +121,8 @@ SKIP:
 	}
 	$after = $grown->();
 	cmp_ok($after - $before, '>', 12 * 1024, 'resident memory: much of work_mem is used');
-	cmp_ok($after - $before, '<', 27 * 1024, 'resident memory: not more than work_mem');
+	# Other nodes have some, too: on 19 rc1 it grows by 28 MB here, and by 38 MB with stock sorts.
+	cmp_ok($after - $before, '<', 29 * 1024, 'resident memory: not more than work_mem');
 	$session->quit;
 }
 
