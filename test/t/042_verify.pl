@@ -108,10 +108,12 @@ sub builds
 
 my $workers = 'SET max_parallel_maintenance_workers = 2; SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0';
 
-builds('index', $encoding, '(uuid)', 'uuid (values)');
-builds('index by workers', "$encoding; $workers", '(bytea)', 'bytea (values)');
-# Only two rows change places.
-builds('index on a GPU', q{SET pg_gpusort.backend = gpu; SET pg_gpusort.debug_fault = 'get:swap:2'; SET pg_gpusort.verify = 'all'},
+# Of 20,000 such rows, 200 of them wrong, a sample finds none in one build of 25.
+my $all = q{SET pg_gpusort.verify = 'all'};
+
+builds('index', "$encoding; $all", '(uuid)', 'uuid (values)');
+builds('index by workers', "$encoding; $all; $workers", '(bytea)', 'bytea (values)');
+builds('index on a GPU', "SET pg_gpusort.backend = gpu; SET pg_gpusort.debug_fault = 'get:swap:2'; $all",
 	'(int2)', 'smallint (values)');
 builds('GIN index', $encoding, 'USING gin (stamps)', 'timestamp with time zone (values)', $gin);
 
@@ -127,7 +129,7 @@ like(status('distrusted_encodings'), qr/money \(values\)/, 'array: its encoding 
 # ---- Queries ----
 
 finds('encoding of a number', $encoding, sorted('int8', 'int8'), 'bigint (values)');
-finds('encoding of a string', $encoding, sorted('c', 'c'), 'text (values)');
+finds('encoding of a string', "$encoding; $all", sorted('c', 'c'), 'text (values)');
 finds('merge', $merge, sorted('int4', 'int4'), 'integer (values)');
 finds('kernel', $gpu, sorted('date', 'date'), 'date (values)');
 
