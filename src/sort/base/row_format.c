@@ -101,6 +101,9 @@ lay_out_tuple(GsRowFormat *format, const GsSortSpec *spec)
 {
 	format->tuple_column = spec->tuple_attno - 1;
 	format->tupdesc = spec->tupdesc;
+	while (format->fixed_columns < spec->tupdesc->natts &&
+		   TupleDescAttr(spec->tupdesc, format->fixed_columns)->attlen > 0)
+		format->fixed_columns++;
 	format->variable = true;
 	format->fixed_bytes = MAXALIGN(SizeofMinimalTupleHeader);
 	format->packed_bytes = format->fixed_bytes;
@@ -414,14 +417,18 @@ write_tuple(const GsRowFormat *format, const Datum *values, char *row)
 		   bytes - MINIMAL_TUPLE_DATA_OFFSET);
 }
 
-/* Do columns have more columns before them, in sum, than a tuple has? */
+/*
+ * Do columns that heap_getattr() has to walk to have more columns before them, in sum, than a tuple
+ * has?
+ */
 static inline bool
 is_walked_often(const GsRowFormat *format, const AttrNumber *attnos, int n)
 {
 	int			sum = 0;
 
 	for (int i = 0; i < n; i++)
-		sum += attnos[i] - 1;
+		if (attnos[i] > format->fixed_columns)
+			sum += attnos[i] - 1;
 	return sum > format->tupdesc->natts;
 }
 
@@ -440,7 +447,6 @@ read_columns_by_deforming(const GsRowFormat *format, HeapTuple tuple, const Attr
 	}
 }
 
-/* To find one column, heap_getattr() may have to walk over all before it. */
 static void
 read_columns_of_tuple(const GsRowFormat *format, char *row,
 					  const AttrNumber *attnos, int n,

@@ -82,6 +82,8 @@ typedef struct GsRowFormat
 	 */
 	int			tuple_column;
 	TupleDesc	tupdesc;
+	int			fixed_columns;	/* how many have a fixed length, before the
+								 * first one that has not */
 
 	int			ncolumns;
 	GsRowColumn *columns;

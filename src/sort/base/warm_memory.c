@@ -88,7 +88,9 @@ extern PGDLLEXPORT void gpusort_warm_memory_main(Datum arg);
 /* After the system had no huge page left, do not ask again for so long. */
 #define REFUSED_MS		10000
 
-/* The same after it took longer than this to get one. */
+/*
+ * After the system took longer than this to give a huge page, use ordinary pages for REFUSED_MS.
+ */
 #define SLOW_MS			2.0
 
 /* How often the worker looks for blocks that are due, or have ordinary pages. */
@@ -626,6 +628,15 @@ take_due(void)
 	return due;
 }
 
+/* Return a block, whose time without use goes on. */
+static void
+release_block(int block)
+{
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	set_owner(block, 1, 0, 0);
+	LWLockRelease(lock);
+}
+
 /* Give back what is due. */
 static void
 give_back(void)
@@ -635,10 +646,8 @@ give_back(void)
 	while ((block = take_due()) >= 0)
 	{
 		cool_down(block_address(block), BLOCK_BYTES);
-		LWLockAcquire(lock, LW_EXCLUSIVE);
 		state->blocks[block].warm = state->blocks[block].huge = false;
-		set_owner(block, 1, 0, 0);
-		LWLockRelease(lock);
+		release_block(block);
 	}
 }
 
@@ -672,9 +681,7 @@ make_free_blocks_huge(void)
 	while (made && !ShutdownRequestPending && (block = take_ordinary()) >= 0)
 	{
 		made = make_huge(block);
-		LWLockAcquire(lock, LW_EXCLUSIVE);
-		set_owner(block, 1, 0, 0);
-		LWLockRelease(lock);
+		release_block(block);
 	}
 }
 
