@@ -121,7 +121,7 @@ class Corpus:
                              ('all', self.ratios[True] + self.ratios[False])):
             firsts, laters = zip(*ratios) if ratios else ((), ())
             print(f'\nGeometric means of {len(ratios)}, {name}: {mean(firsts)} first, {mean(laters)} second', end='')
-        print('\nLosers:', '; '.join(self.losers) or 'none')
+        print('\nSlower than stock PostgreSQL by more than a twentieth:', '; '.join(self.losers) or 'none')
         if self.different:
             raise Failure(f'different results: {"; ".join(self.different)}')
 

@@ -93,7 +93,6 @@ def parse_options(arguments):
     parser.add_argument('--duckdb', metavar='DIRECTORY', help="""also measure DuckDB, with -s: the
         directory below which npm has installed @duckdb/node-api""")
     parser.add_argument('--note', default='', help='what else one has to know, for the CSV file')
-    parser.add_argument('--commit', help='for the CSV file, where the tree is not one of git')
     options = parser.parse_args(arguments)
     if options.seed is not None and not options.seed.isdigit():
         parser.error('-q takes a number, the seed')
@@ -197,7 +196,7 @@ def main(arguments):
     # A quicksort of rows of 15 columns in memory takes about 300 bytes per row.
     sort_mb = options.rows // 3000 + 64
     with start_server(options, lines) as server:
-        machine = servers.machine(server, servers.gpus() if options.gpu else '', options.commit)
+        machine = servers.machine(server, servers.gpus() if options.gpu else '')
         results = Results(options.csv, machine, options.note)
         describe(options, server, machine, sort_mb)
         run_lines(options, Bench(options, server, results, lines), sort_mb)

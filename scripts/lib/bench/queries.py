@@ -62,6 +62,8 @@ def measure_queries(options, queries, measure, buffers_mb, preload=False):
     if not names:
         return
     device_settings, flags, gpu, who = device_of(options)
+    if getattr(options, 'locale', '').startswith('en_US'):
+        flags.append('-l')
     buffers = min(int(512 + buffers_mb * options.scale), servers.memory_mb() // 4)
     settings = [f'shared_buffers = {buffers}MB', 'autovacuum = off', 'max_wal_size = 8GB',
                 'checkpoint_timeout = 1h']

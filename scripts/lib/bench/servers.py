@@ -148,7 +148,12 @@ def gpus():
 
 def commit_of_tree():
     """Returns the abbreviated commit, with a + if files differ from it, or an empty string if
-    that cannot be found out."""
+    that cannot be found out.  Where the tree is not one of git, `bench matrix` has written it down."""
+    try:
+        with open(f'{REPO}/build/commit', encoding='ascii') as written:
+            return written.read().strip()
+    except OSError:
+        pass
     try:
         found = subprocess.run(['git', '-C', REPO, '-c', 'safe.directory=*', 'describe', '--always',
                                 '--exclude=*', '--dirty=+'],
@@ -158,9 +163,9 @@ def commit_of_tree():
     return found.stdout.strip()
 
 
-def machine(server, gpu='', commit=None):
+def machine(server, gpu=''):
     """Returns the columns of results that say where they are from."""
-    return {'commit': commit_of_tree() if commit is None else commit, 'cpu': cpu_name(), 'cores': cores(),
+    return {'commit': commit_of_tree(), 'cpu': cpu_name(), 'cores': cores(),
             'memory_mb': memory_mb(), 'gpu': gpu, 'version': server.version}
 
 
