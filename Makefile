@@ -126,6 +126,7 @@ OBJS = \
 	src/plan/sort_paths.o \
 	src/plan/window_paths.o \
 	src/plan/join_paths.o \
+	src/plan/plan_columns.o \
 	src/plan/plan_swap.o \
 	src/index/base/index_build.o \
 	src/index/base/leaf_tuples.o \

@@ -48,7 +48,7 @@ RESET enable_hashagg;
 CREATE INDEX explained_a ON explained (a, b);
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
-SELECT same_sort_key('SELECT a, b, a + b FROM explained UNION ALL SELECT 42, 42, b FROM explained ORDER BY a, b');
+SELECT same_sort_key('SELECT a, b, a + b FROM explained UNION ALL SELECT 42, 42, b FROM explained WHERE a < 100 ORDER BY a, b');
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 DROP INDEX explained_a;
@@ -125,18 +125,19 @@ END $$;
 SELECT explain_text('SELECT * FROM explained ORDER BY a', 'ANALYZE, TIMING OFF, SUMMARY OFF, COSTS OFF, BUFFERS OFF, FORMAT ' || format)
 FROM unnest('{XML,YAML,JSON}'::text[]) format;
 
--- parallel workers
-SET max_parallel_workers_per_gather = 2;
+-- parallel workers, so many that it does not pay to sort above them
+ALTER TABLE explained SET (parallel_workers = 4);
+SET max_parallel_workers_per_gather = 4;
 SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET enable_hashagg = off;
 SET parallel_leader_participation = off;
-SELECT * FROM explain_sorts('SELECT a, d, b, count(*) FROM explained GROUP BY a, d, b');
+SELECT * FROM explain_sorts('SELECT d, b, count(*) FROM explained GROUP BY d, b');
 RESET parallel_leader_participation;
-SELECT DISTINCT regexp_replace(l, '(Worker |rows=|loops=)\d+', '\1N', 'g') FROM explain_sorts('SELECT a, d, b, count(*) FROM explained GROUP BY a, d, b') l ORDER BY 1;
+SELECT DISTINCT regexp_replace(l, '(Worker |rows=|loops=)\d+', '\1N', 'g') FROM explain_sorts('SELECT d, b, count(*) FROM explained GROUP BY d, b') l ORDER BY 1;
 SELECT jsonb_typeof(w) AS workers, jsonb_array_length(w) AS number, property.key, count(*), bool_and(property.value = '"cpu radix"') AS method
-FROM jsonb_path_query(explain_node('SELECT a, d, b, count(*) FROM explained GROUP BY a, d, b', 'ANALYZE, COSTS OFF, BUFFERS OFF'),
+FROM jsonb_path_query(explain_node('SELECT d, b, count(*) FROM explained GROUP BY d, b', 'ANALYZE, COSTS OFF, BUFFERS OFF'),
 					  'strict $.**."Sort Workers"') w, jsonb_array_elements(w) AS worker(doc), jsonb_each(worker.doc) AS property(key, value)
 GROUP BY w, property.key ORDER BY property.key COLLATE "C";
 
@@ -150,7 +151,7 @@ BEGIN
 		WHERE l ~ '^ *Sort (Method|Space|Drain|Time)';
 END $$;
 SET parallel_leader_participation = off;
-SELECT count(*) AS depths FROM yaml_depths('SELECT a, d, b, count(*) FROM explained GROUP BY a, d, b');
+SELECT count(*) AS depths FROM yaml_depths('SELECT d, b, count(*) FROM explained GROUP BY d, b');
 RESET parallel_leader_participation;
 
 DROP TABLE explained;

@@ -69,6 +69,24 @@ SELECT explain_lines('SELECT k8, one_more, id, day, back, count(*) FROM logged G
 SELECT explain_lines('SELECT id, day, back, holes, row_number() OVER (ORDER BY id, one_more) FROM logged', 'COSTS OFF');
 ROLLBACK;
 
+-- Few rows are expected.  There may be more above an input that takes long, unless that groups by
+-- columns, which have statistics, or a LIMIT is wanted.
+CREATE FUNCTION count_of_few() RETURNS SETOF int LANGUAGE sql AS $$
+	SELECT count_gpusorts(q) FROM unnest(ARRAY[
+		'SELECT k8 FROM logged WHERE id % 7 = one_more ORDER BY k8',
+		'SELECT k8 FROM logged WHERE id % 7 = one_more ORDER BY k8 LIMIT 100',
+		'SELECT one_more, count(*) FROM logged GROUP BY one_more ORDER BY one_more',
+		'SELECT n, count(*) FROM (SELECT count(*) AS n FROM logged GROUP BY day) s GROUP BY n ORDER BY n'
+	]) WITH ORDINALITY AS u (q, n) ORDER BY n
+$$;
+BEGIN;
+SET LOCAL pg_gpusort.min_rows = -1;
+SELECT count_of_few();
+SET LOCAL cpu_operator_cost = 0.0001;
+SELECT count_of_few();
+ROLLBACK;
+DROP FUNCTION count_of_few;
+
 -- The reason, and a plan without statistics.
 BEGIN;
 SET LOCAL pg_gpusort.debug_require = node;

@@ -183,6 +183,8 @@ SET max_parallel_workers_per_gather = 0;
 SELECT check_rescans('SELECT id FROM limited ORDER BY k, id LIMIT v.n OFFSET v.skip');
 SELECT check_rescans('SELECT id FROM limited WHERE id % 3 <> v.n % 3 ORDER BY k, id LIMIT v.n');
 CREATE INDEX ON limited_part0 (k, id);
+DELETE FROM limited_part1 WHERE id > 500;
+ANALYZE limited_parts;
 SELECT check_rescans('SELECT id FROM limited_parts ORDER BY k, id LIMIT v.n OFFSET v.skip');
 
 DROP TABLE limited, limited_parts;

@@ -568,10 +568,19 @@ gpusort_sorted_node_divide(const GsSortedNode *node, Path *best, Cost more)
 									cost_of_best(node, best, sort->rows) + groups + more, best);
 }
 
+bool
+gpusort_sorted_for_query(const PlannerInfo *root, const Path *path)
+{
+	return root->sort_pathkeys != NIL && pathkeys_contained_in(root->sort_pathkeys, path->pathkeys);
+}
+
 void
 gpusort_sorted_node_add(const GsSortedNode *node, Path *path, Path *best)
 {
-	if (!gpusort_sorted_node_divide(node, path != NULL && path->total_cost < best->total_cost ?
-									path : best, 0) && path != NULL)
+	bool		divided =
+		gpusort_sorted_node_divide(node, path != NULL && path->total_cost < best->total_cost ?
+								   path : best, 0);
+
+	if (path != NULL && (!divided || gpusort_sorted_for_query(node->root, path)))
 		add_path(node->rel, project(node, path));
 }

@@ -67,8 +67,14 @@ extern bool gpusort_sorted_for_node(const Path *input);
 extern bool gpusort_sorted_node_divide(const GsSortedNode *node, Path *best, Cost more);
 
 /*
- * Add 'path', made as above, or NULL, unless one over a divided sort is better.  'best' is the
- * planner's best path.
+ * Does a path have the order of the query's ORDER BY?  A Gather over a divided sort would have to
+ * be sorted for that.
+ */
+extern bool gpusort_sorted_for_query(const PlannerInfo *root, const Path *path);
+
+/*
+ * Add 'path', made as above, or NULL, unless one over a divided sort is better and needs no other
+ * sort above.  'best' is the planner's best path.
  */
 extern void gpusort_sorted_node_add(const GsSortedNode *node, Path *path, Path *best);
 

@@ -161,12 +161,11 @@ is_sortable(const RelOptInfo *rel)
  * costs before it returns a row.  A merge need not read all of them.
  */
 static Cost
-sort_floor(const RelOptInfo *rel, bool caution)
+sort_floor(const RelOptInfo *rel)
 {
 	if (!is_sortable(rel))
 		return get_float8_infinity();
-	return gpusort_cost_sort_minimum(rel->cheapest_total_path, gpusort_cost_partial_path(rel),
-									 caution);
+	return gpusort_cost_sort_minimum(rel->cheapest_total_path, gpusort_cost_partial_path(rel));
 }
 
 /*
@@ -218,10 +217,10 @@ rows_floor(const GsJoin *join)
  * one of its inputs.
  */
 static Cost
-merge_floor(const GsJoin *join, bool caution)
+merge_floor(const GsJoin *join)
 {
-	Cost		outer = sort_floor(join->outerrel, caution);
-	Cost		inner = sort_floor(join->innerrel, caution);
+	Cost		outer = sort_floor(join->outerrel);
+	Cost		inner = sort_floor(join->innerrel);
 
 	return Min(outer + input_floor(join, join->innerrel, inner),
 			   inner + input_floor(join, join->outerrel, outer)) + rows_floor(join);
@@ -247,7 +246,7 @@ worth_of_order(const GsJoin *join, Path *best)
 static bool
 may_start_first(const RelOptInfo *rel, const Path *best)
 {
-	return sort_floor(rel, false) < best->startup_cost;
+	return sort_floor(rel) < best->startup_cost;
 }
 
 /*
@@ -276,7 +275,7 @@ cannot_win(const GsJoin *join)
 		(may_start_first(join->outerrel, best) ||
 		 may_start_first(join->innerrel, best)))
 		return false;
-	return loses(join, best, merge_floor(join, gpusort_cost_hash_misses(best) == 0));
+	return loses(join, best, merge_floor(join));
 }
 
 /*
@@ -289,7 +288,7 @@ cannot_divide(const GsJoin *join)
 	Path	   *best = gpusort_cost_partial_path(join->joinrel);
 
 	return loses(join, best != NULL ? best : linitial(join->joinrel->pathlist),
-				 sort_floor(join->outerrel, false) + sort_floor(join->innerrel, false));
+				 sort_floor(join->outerrel) + sort_floor(join->innerrel));
 }
 
 /* ----------------------------------------------------------------
@@ -346,7 +345,7 @@ ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
 	*sort = NULL;
 	if (ordered == input ||
 		(ordered != NULL &&
-		 ordered->total_cost <= gpusort_cost_sort_minimum(input, partial, true)))
+		 ordered->total_cost <= gpusort_cost_sort_minimum(input, partial)))
 		return ordered;
 	*sort = gpusort_cost_cheapest_sort_path(join->root, rel, input, partial, pathkeys);
 	if (*sort != NULL &&
@@ -457,15 +456,6 @@ charge_merge(const RelOptInfo *joinrel, MergePath *merge)
 		cpu_operator_cost * MERGE_ROW_COST * (outer_rows + inner_rows);
 }
 
-/* Returns what a merge takes if none of its processes has more rows than others. */
-static Cost
-time_of_merge(const MergePath *merge)
-{
-	return merge->jpath.path.total_cost -
-		gpusort_cost_of_caution(merge->jpath.outerjoinpath) -
-		gpusort_cost_of_caution(merge->jpath.innerjoinpath);
-}
-
 /* Set the cost of a partial path so that it is preferred to 'best'. */
 static void
 prefer_partial(Path *path, const Path *best)
@@ -486,10 +476,8 @@ add_divided_merge(PlannerInfo *root, RelOptInfo *joinrel, MergePath *merge)
 	Cost		other = best->total_cost + gpusort_cost_hash_misses(best);
 	MergePath  *copy = makeNode(MergePath);
 	Path	   *path = &copy->jpath.path;
-	Cost		excess;
 
 	charge_merge(joinrel, merge);
-	excess = time_of_merge(merge) - merge->jpath.path.total_cost;
 
 	/*
 	 * Another partial path could have it freed, but not what a Gather refers
@@ -501,12 +489,11 @@ add_divided_merge(PlannerInfo *root, RelOptInfo *joinrel, MergePath *merge)
 		Cost		time = partial->total_cost + gpusort_cost_hash_misses(partial);
 
 		other = Min(other, time + parallel_setup_cost);
-		if (gpusort_divided_is_better((path->total_cost + excess) *
-									  gpusort_divided_share(root, path), time))
+		if (gpusort_divided_is_better(path->total_cost * gpusort_divided_share(root, path), time))
 			prefer_partial(path, partial);
 	}
 	add_partial_path(joinrel, path);
-	gpusort_divided_path_add(root, joinrel, &merge->jpath.path, &merge->jpath.path, excess,
+	gpusort_divided_path_add(root, joinrel, &merge->jpath.path, &merge->jpath.path, 0,
 							 joinrel->rows, other, best);
 }
 

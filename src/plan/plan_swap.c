@@ -30,7 +30,6 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
-#include "parser/parsetree.h"
 #include "utils/builtins.h"
 
 #include "exec/gpusort_node.h"
@@ -40,6 +39,7 @@
 #include "key/key_statistics.h"
 #include "loading.h"
 #include "plan/input_repeat.h"
+#include "plan/plan_columns.h"
 #include "plan/plan_swap.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
@@ -179,71 +179,6 @@ with_columns(CustomScan *node, GsSwapStatement *statement)
 	return &node->scan.plan;
 }
 
-/* Returns the column that an entry of a target list is, or NULL if it is an expression. */
-static const Var *
-var_of(const List *tlist, AttrNumber attno)
-{
-	const Expr *expr;
-
-	if (attno <= 0 || attno > list_length(tlist))
-		return NULL;
-	expr = list_nth_node(TargetEntry, tlist, attno - 1)->expr;
-	if (IsA(expr, RelabelType))
-		expr = ((const RelabelType *) expr)->arg;
-	return IsA(expr, Var) ? (const Var *) expr : NULL;
-}
-
-/* Returns the plan below a subquery scan, or NULL. */
-static const Plan *
-subplan_of(const Plan *plan)
-{
-	return IsA(plan, SubqueryScan) ? ((const SubqueryScan *) plan)->subplan : NULL;
-}
-
-/*
- * Returns the column of a table that column 'attno' of a plan's rows is.  The table is InvalidOid
- * if it is an expression, or if rows come from several tables.
- */
-static GsTableColumn
-column_of_plan(const Plan *plan, AttrNumber attno, const PlannedStmt *statement)
-{
-	GsTableColumn none = {InvalidOid, InvalidAttrNumber};
-	const List *tlist = NIL;
-
-	while (plan != NULL)
-	{
-		const Var  *var = var_of(tlist != NIL ? tlist : plan->targetlist, attno);
-		const RangeTblEntry *table;
-
-		if (var == NULL || var->varattno <= 0)
-			return none;
-		attno = var->varattno;
-		tlist = NIL;
-		if (var->varno == OUTER_VAR)
-			plan = plan->lefttree;
-		else if (var->varno == INNER_VAR)
-			plan = plan->righttree;
-		else if (var->varno == INDEX_VAR && IsA(plan, CustomScan))
-			tlist = ((const CustomScan *) plan)->custom_scan_tlist;
-		else if (var->varno == INDEX_VAR && IsA(plan, IndexOnlyScan))
-			tlist = ((const IndexOnlyScan *) plan)->indextlist;
-		else if (subplan_of(plan) != NULL)
-			plan = subplan_of(plan);
-		else if (IS_SPECIAL_VARNO(var->varno))
-			return none;		/* of a foreign join, for example */
-		else
-		{
-			table = rt_fetch(var->varno, statement->rtable);
-			return table->rtekind == RTE_RELATION ?
-				(GsTableColumn)
-			{
-				table->relid, attno
-			} : none;
-		}
-	}
-	return none;
-}
-
 /*
  * Find out from statistics what the words of the sort keys tell apart.  traits->ties is whether a
  * GPU would leave most rows as ties: it does not look at what follows the first words of a string,
@@ -257,7 +192,7 @@ judge_keys(const GsSortKeys *keys, const Plan *sort, const PlannedStmt *statemen
 	GsTableColumn *columns = palloc(keys->nkeys * sizeof(GsTableColumn));
 
 	for (int k = 0; k < keys->nkeys; k++)
-		columns[k] = column_of_plan(outerPlan(sort), keys->attnos[k], statement);
+		columns[k] = gpusort_plan_column(outerPlan(sort), keys->attnos[k], statement);
 	if (gpusort_gpu_session_check(sort->plan_rows, false) == GS_REASON_NONE)
 		traits->ties = gpusort_key_statistics_expect_ties(keys, columns,
 														  GPUSORT_GPU_STRING_WORDS,
@@ -452,7 +387,7 @@ static bool
 is_over_divided_sort(const Plan *plan)
 {
 	while (plan != NULL && !IsA(plan, CustomScan))
-		plan = subplan_of(plan) != NULL ? subplan_of(plan) : outerPlan(plan);
+		plan = gpusort_plan_below_subquery(plan) != NULL ? gpusort_plan_below_subquery(plan) : outerPlan(plan);
 	return plan != NULL && ((const CustomScan *) plan)->methods == &sort_methods &&
 		gpusort_private_traits((const CustomScan *) plan).divided > 0;
 }

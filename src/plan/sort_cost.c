@@ -53,12 +53,6 @@
 #define RETURN_PLACED_ROW	1.5
 
 /*
- * A sort is charged this many times its measured cost, because it may replace
- * an index scan, which is charged too much if the table is in memory.
- */
-#define CAUTION				2.0
-
-/*
  * The additional cost of each access to a hash table, in the same units, for
  * each doubling of the table's size beyond the size of the cache.
  */
@@ -135,7 +129,7 @@ static void
 set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 {
 	GsRowCost	row = gpusort_row_cost(&method->candidate, method->gpu);
-	Cost		per_unit = CAUTION * cpu_operator_cost * input->rows;
+	Cost		per_unit = cpu_operator_cost * input->rows;
 
 	if (method->shared)
 	{
@@ -291,20 +285,20 @@ gpusort_cost_cheapest_sort_path(PlannerInfo *root, RelOptInfo *rel,
 
 /* As set_sort_cost(), with what the keys and columns cost at least. */
 static Cost
-sort_minimum(const Path *input, Cost input_cost, bool caution, double processes)
+sort_minimum(const Path *input, Cost input_cost, double processes)
 {
-	return input_cost + (caution ? CAUTION : 1) * cpu_operator_cost * input->rows *
+	return input_cost + cpu_operator_cost * input->rows *
 		gpusort_row_cost_minimum(input->pathtarget->width) / processes;
 }
 
 Cost
-gpusort_cost_sort_minimum(const Path *input, const Path *partial, bool caution)
+gpusort_cost_sort_minimum(const Path *input, const Path *partial)
 {
-	Cost		minimum = sort_minimum(input, input->total_cost, caution, 1);
+	Cost		minimum = sort_minimum(input, input->total_cost, 1);
 
 	if (partial == NULL)
 		return minimum;
-	return Min(minimum, sort_minimum(input, partial->total_cost + parallel_setup_cost, caution,
+	return Min(minimum, sort_minimum(input, partial->total_cost + parallel_setup_cost,
 									 1 + partial->parallel_workers));
 }
 
@@ -479,27 +473,14 @@ gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel, P
 	}
 }
 
-Cost
-gpusort_cost_of_caution(const Path *sort)
-{
-	if (IsA(sort, CustomPath))
-		sort = linitial(((const CustomPath *) sort)->custom_paths);
-	return cost_of_sort(sort) * (1 - 1 / CAUTION);
-}
-
 void
 gpusort_cost_prefer(Path *path, Path *const sorts[2], const Path *hash)
 {
 	Cost		misses = gpusort_cost_hash_misses(hash);
 	Cost		excess = path->total_cost - preferred_cost(sorts, hash->total_cost);
-	Cost		caution = 0;
 
-	for (int i = 0; i < 2; i++)
-		if (sorts[i] != NULL)
-			caution += gpusort_cost_of_caution(sorts[i]);
-	if (misses == 0 || excess <= 0 || excess >= misses + caution)
-		return;
-	lower_path(path, sorts, excess);
+	if (excess > 0 && excess < misses)
+		lower_path(path, sorts, excess);
 }
 
 bool

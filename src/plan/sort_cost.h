@@ -50,12 +50,9 @@ extern Path *gpusort_cost_cheapest_sort_path(PlannerInfo *root, RelOptInfo *rel,
 											 Path *partial, List *pathkeys);
 
 /*
- * Returns a lower bound of the startup cost of such a path, whatever its sort keys are.  With
- * 'caution' it is one of what the path is charged at first.  Without it, it is one of what
- * gpusort_cost_prefer() can lower that to.
+ * Returns a lower bound of the startup cost of such a path, whatever its sort keys are.
  */
-extern Cost gpusort_cost_sort_minimum(const Path *input, const Path *partial,
-									  bool caution);
+extern Cost gpusort_cost_sort_minimum(const Path *input, const Path *partial);
 
 /* Will such a sort need no disk, as far as the estimates tell? */
 extern bool gpusort_cost_in_memory(const Path *sort_path);
@@ -94,9 +91,6 @@ extern void gpusort_cost_prefer_sort(Path *path, Path *const sorts[2], Path *oth
  */
 extern void gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel,
 									   Path *best);
-
-/* Returns how much more a sort made here, or a divided one, is charged than it takes. */
-extern Cost gpusort_cost_of_caution(const Path *sort);
 
 /*
  * Returns the cost of the cache misses of a hash table, which the planner does

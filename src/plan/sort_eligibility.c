@@ -35,6 +35,7 @@
 #include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
 #include "key/key_encoding.h"
+#include "plan/plan_columns.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
 #include "sort/base/tuple_rows.h"
@@ -113,6 +114,12 @@
 
 /* A Sort of fewer rows takes no time, whatever its keys are. */
 #define FEWEST_LONG_ROWS	2000
+
+/*
+ * The cost of an input that takes ten milliseconds or more, in units of cpu_operator_cost.  Beside
+ * that it does not matter that a GpuSort of few rows takes a tenth of one more.
+ */
+#define LONG_INPUT			2000000.0
 
 /* A sort stays stock if a LIMIT is known to want a smaller part of its rows. */
 #define SMALL_BOUND			0.02
@@ -620,6 +627,18 @@ is_long(double rows, double bound, const GsKeyShape *key)
 }
 
 /*
+ * May there be many more rows than expected?  Of groups by expressions, and of what is above some
+ * joins and conditions, the planner knows next to nothing.  A LIMIT keeps the sort short.
+ */
+static bool
+may_be_long(const Sort *sort, double bound, const PlannedStmt *statement)
+{
+	return bound == GPUSORT_NO_BOUND &&
+		outerPlan(sort)->total_cost >= LONG_INPUT * cpu_operator_cost &&
+		!gpusort_plan_groups_columns(outerPlan(sort), statement);
+}
+
+/*
  * Is a GpuSort faster?  It is if nothing is known of the order of the rows.  The statistics
  * are looked up only if it would not be for rows in order.  With pg_gpusort.min_rows = 0, sorts
  * are not taken over for their speed, and neither are those for which PostgreSQL's own sort may
@@ -643,7 +662,9 @@ GsReason
 gpusort_eligibility_of_sort(const Sort *sort, double bound,
 							const PlannedStmt *statement)
 {
-	GsReason	reason = reason_of_rows(sort->plan.plan_rows,
+	double		rows = sort->plan.plan_rows;
+	bool		any = gpusort_min_rows < 0 && may_be_long(sort, bound, statement);
+	GsReason	reason = reason_of_rows(rows, any ? 0 :
 										gpusort_min_rows >= 0 ? gpusort_min_rows :
 										FEWEST_LONG_ROWS, bound);
 	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
@@ -653,8 +674,7 @@ gpusort_eligibility_of_sort(const Sort *sort, double bound,
 		reason = reason_of_keys(&keys, IsA(sort->plan.lefttree, Gather), &shape);
 	if (reason != GS_REASON_NONE)
 		return reason;
-	if (gpusort_min_rows < 0 &&
-		!is_long(sort->plan.plan_rows, bound, &shape))
+	if (gpusort_min_rows < 0 && !any && !is_long(rows, bound, &shape))
 		return GS_REASON_FEW_ROWS;
 	return gains(sort, bound, statement, &shape) ?
 		GS_REASON_NONE : GS_REASON_NO_GAIN;

@@ -399,15 +399,12 @@ is_in_all_sets(const GroupingSetsPath * sets, Index ref)
  * lead it, and that all sets have.  It is the sort of the first rollup.
  */
 static int
-count_common_columns(PlannerInfo *root, const GroupingSetsPath * sets)
+count_common_columns(const GroupingSetsPath * sets)
 {
 	const		RollupData *first = linitial_node(RollupData, sets->rollups);
 	int			common = 0;
 	ListCell   *lc;
 
-	/* Without a column that equals another one or a constant. */
-	if (list_length(first->groupClause) != list_length(root->group_pathkeys))
-		return 0;
 	foreach(lc, first->groupClause)
 	{
 		if (!is_in_all_sets(sets, lfirst_node(SortGroupClause, lc)->tleSortGroupRef))
@@ -433,7 +430,7 @@ sorted_sets(const RelOptInfo *grouped_rel)
 	return NULL;
 }
 
-/* Copy such a path to the rows of one process. */
+/* Copy such a path to all rows, or to those of one process. */
 static Path *
 make_sets(const GsSortedNode *node, Path *sort, double part)
 {
@@ -442,7 +439,7 @@ make_sets(const GsSortedNode *node, Path *sort, double part)
 
 	*copy = *sets;
 	copy->subpath = sort;
-	copy->path.parallel_safe = true;
+	copy->path.parallel_safe = sort->parallel_safe;
 	copy->path.parallel_workers = sort->parallel_workers;
 	copy->path.rows = clamp_row_est(sets->path.rows * part);
 	copy->path.startup_cost = sort->startup_cost;
@@ -496,17 +493,26 @@ add_group_path(const GsSortedNode *node)
 		add_path(node->rel, path);
 }
 
-/* Add a path for grouping sets, as the planner has one of sorted rows, over a divided sort. */
+/*
+ * Add a path for grouping sets, as the planner has one of sorted rows, over a sort of several
+ * processes, or over a divided one.
+ */
 static void
 add_path_of_sets(GsSortedNode *node, const GroupingSetsPath * sets)
 {
-	if (sets == NULL)
+	Path	   *sort;
+
+	/* Without a column that equals another one or a constant. */
+	if (sets == NULL ||
+		list_length(linitial_node(RollupData, sets->rollups)->groupClause) !=
+		list_length(node->pathkeys))
 		return;
-	node->columns = count_common_columns(node->root, sets);
+	node->columns = count_common_columns(sets);
 	node->groups = sets->path.rows;
 	node->make = make_sets;
 	node->extra = unconstify(GroupingSetsPath *, sets);
-	gpusort_sorted_node_divide(node, linitial(node->rel->pathlist), 0);
+	gpusort_sorted_node_add(node, gpusort_sorted_node_path(node, &sort),
+							linitial(node->rel->pathlist));
 }
 
 static void

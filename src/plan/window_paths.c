@@ -352,6 +352,7 @@ gpusort_window_paths_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *w
 	/* Adding a path may free the planner's, which have the windows. */
 	if (any_sort && path->total_cost < best->total_cost)
 		best = path;
-	if (!add_divided_windows(root, input_rel, window_rel, windows, best) && any_sort)
+	if ((!add_divided_windows(root, input_rel, window_rel, windows, best) ||
+		 gpusort_sorted_for_query(root, path)) && any_sort)
 		add_path(window_rel, path);
 }

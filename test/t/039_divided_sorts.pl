@@ -28,6 +28,7 @@ $node->safe_psql('postgres', q{CREATE TABLE visits AS
 		   (hashint4(g * 7) % 500) / 10.0 AS price, md5(g::text) AS note
 	FROM generate_series(1, 30000) g;
 	CREATE TABLE nobody (LIKE visits);
+	CREATE TABLE robots AS SELECT g AS id, CASE WHEN g % 10 > 0 THEN 7 ELSE g END AS who FROM generate_series(1, 30000) g;
 	CREATE FUNCTION restricted(integer) RETURNS bigint LANGUAGE plpgsql PARALLEL RESTRICTED AS 'BEGIN RETURN $1; END';
 	ANALYZE});
 
@@ -73,6 +74,9 @@ divided('groups', q{SELECT who, string_agg(note, ',' ORDER BY id) FROM visits GR
 divided('groups of two columns', 'SELECT who, page, count(DISTINCT url) FROM visits GROUP BY page, who', 'page, who', 'SET enable_hashagg = off');
 divided('all rows as one group', 'SELECT count(DISTINCT who) FROM visits', '');
 divided('grouping sets', 'SELECT who, count(DISTINCT page) FROM visits GROUP BY ROLLUP (who)', '');
+like(plan_of('SELECT who, count(DISTINCT page) FROM visits GROUP BY ROLLUP (who)'),
+	qr/^GroupAggregate\n.*Group Key: who\n.*Group Key: \(\)\n +->  Custom Scan \(GpuSort\)\n.*\n +->  Gather\n.*\n +->  Parallel Custom Scan \(GpuSortSink\)\n/,
+	'plan: grouping sets over a sort of all processes');
 divided('grouping sets with a column in common', 'SELECT who, page, count(*) FROM visits GROUP BY who, ROLLUP (page, url)', 'who');
 divided('grouping sets with two', 'SELECT sum(id) FROM visits GROUP BY GROUPING SETS ((who, page, url), (page, who), (page, who))', 'page, who');
 divided('grouping sets that are no rollup', 'SELECT sum(id) FROM visits GROUP BY url, CUBE (page, who)', 'url', 'SET enable_hashagg = off');
@@ -125,7 +129,9 @@ divided('an order of a window above, in a Gather Merge', 'SELECT * FROM (SELECT 
 divided('with debug_stock_ties', $window, '', 'SET pg_gpusort.debug_stock_ties = on');
 divided('off', $window, '', 'SET pg_gpusort.debug_divide = off');
 divided('small partitions', 'SELECT id, sum(page) OVER (PARTITION BY who ORDER BY id) FROM visits', 'who', 'RESET pg_gpusort.debug_divide');
-divided('a partition of half of the rows', 'SELECT id, sum(page) OVER (PARTITION BY skewed ORDER BY id) FROM visits', '',
+divided('a partition of half of the rows', 'SELECT id, sum(page) OVER (PARTITION BY skewed ORDER BY id) FROM visits', 'skewed',
+	'RESET pg_gpusort.debug_divide');
+divided('a partition of most rows', 'SELECT id, sum(id) OVER (PARTITION BY who ORDER BY id) FROM robots', '',
 	'RESET pg_gpusort.debug_divide');
 unlike(plan_of("$window WHERE id < 500", 'SET pg_gpusort.debug_divide = auto'), qr/Pack/, 'plan: few rows pass the Gather one by one');
 unlike(plan_of("SELECT * FROM ($window) s ORDER BY note", 'SET enable_sort = on'), qr/Unpack/, 'plan: rows that a sort takes pass no Gather');

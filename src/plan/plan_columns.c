@@ -1,0 +1,86 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_columns.c
+ *		Finds the columns of tables that the columns of a finished plan are.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "parser/parsetree.h"
+
+#include "plan/plan_columns.h"
+
+/* Returns the column that an entry of a target list is, or NULL if it is an expression. */
+static const Var *
+var_of(const List *tlist, AttrNumber attno)
+{
+	const Expr *expr;
+
+	if (attno <= 0 || attno > list_length(tlist))
+		return NULL;
+	expr = list_nth_node(TargetEntry, tlist, attno - 1)->expr;
+	if (IsA(expr, RelabelType))
+		expr = ((const RelabelType *) expr)->arg;
+	return IsA(expr, Var) ? (const Var *) expr : NULL;
+}
+
+const Plan *
+gpusort_plan_below_subquery(const Plan *plan)
+{
+	return IsA(plan, SubqueryScan) ? ((const SubqueryScan *) plan)->subplan : NULL;
+}
+
+GsTableColumn
+gpusort_plan_column(const Plan *plan, AttrNumber attno, const PlannedStmt *statement)
+{
+	GsTableColumn none = {InvalidOid, InvalidAttrNumber};
+	const List *tlist = NIL;
+
+	while (plan != NULL)
+	{
+		const Var  *var = var_of(tlist != NIL ? tlist : plan->targetlist, attno);
+		const RangeTblEntry *table;
+
+		if (var == NULL || var->varattno <= 0)
+			return none;
+		attno = var->varattno;
+		tlist = NIL;
+		if (var->varno == OUTER_VAR)
+			plan = plan->lefttree;
+		else if (var->varno == INNER_VAR)
+			plan = plan->righttree;
+		else if (var->varno == INDEX_VAR && IsA(plan, CustomScan))
+			tlist = ((const CustomScan *) plan)->custom_scan_tlist;
+		else if (var->varno == INDEX_VAR && IsA(plan, IndexOnlyScan))
+			tlist = ((const IndexOnlyScan *) plan)->indextlist;
+		else if (gpusort_plan_below_subquery(plan) != NULL)
+			plan = gpusort_plan_below_subquery(plan);
+		else if (IS_SPECIAL_VARNO(var->varno))
+			return none;		/* of a foreign join, for example */
+		else
+		{
+			table = rt_fetch(var->varno, statement->rtable);
+			return table->rtekind == RTE_RELATION ?
+				(GsTableColumn)
+			{
+				table->relid, attno
+			} : none;
+		}
+	}
+	return none;
+}
+
+bool
+gpusort_plan_groups_columns(const Plan *plan, const PlannedStmt *statement)
+{
+	const		Agg *agg = (const Agg *) plan;
+
+	if (!IsA(plan, Agg) || agg->numCols == 0)
+		return false;
+	for (int i = 0; i < agg->numCols; i++)
+		if (!OidIsValid(gpusort_plan_column(outerPlan(plan), agg->grpColIdx[i],
+											statement).table))
+			return false;
+	return true;
+}
