@@ -31,6 +31,30 @@ gpusort_plan_below_subquery(const Plan *plan)
 	return IsA(plan, SubqueryScan) ? ((const SubqueryScan *) plan)->subplan : NULL;
 }
 
+/* Returns the one of some plans that has most rows. */
+static const Plan *
+largest_of(const List *plans)
+{
+	const Plan *largest = linitial(plans);
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		if (((const Plan *) lfirst(lc))->plan_rows > largest->plan_rows)
+		largest = lfirst(lc);
+	return largest;
+}
+
+/* Returns the plan that the columns of a plan's input are of, or NULL. */
+static const Plan *
+outer_of(const Plan *plan)
+{
+	if (IsA(plan, Append))
+		return largest_of(((const Append *) plan)->appendplans);
+	if (IsA(plan, MergeAppend))
+		return largest_of(((const MergeAppend *) plan)->mergeplans);
+	return outerPlan(plan);
+}
+
 GsTableColumn
 gpusort_plan_column(const Plan *plan, AttrNumber attno, const PlannedStmt *statement)
 {
@@ -47,9 +71,9 @@ gpusort_plan_column(const Plan *plan, AttrNumber attno, const PlannedStmt *state
 		attno = var->varattno;
 		tlist = NIL;
 		if (var->varno == OUTER_VAR)
-			plan = plan->lefttree;
+			plan = outer_of(plan);
 		else if (var->varno == INNER_VAR)
-			plan = plan->righttree;
+			plan = innerPlan(plan);
 		else if (var->varno == INDEX_VAR && IsA(plan, CustomScan))
 			tlist = ((const CustomScan *) plan)->custom_scan_tlist;
 		else if (var->varno == INDEX_VAR && IsA(plan, IndexOnlyScan))

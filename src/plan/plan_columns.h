@@ -17,7 +17,7 @@ extern const Plan *gpusort_plan_below_subquery(const Plan *plan);
 
 /*
  * Returns the column of a table that column 'attno' of a plan's rows is.  The table is InvalidOid
- * if it is an expression, or if rows come from several tables.
+ * if it is an expression.  Of an Append, it is that of the input with most rows.
  */
 extern GsTableColumn gpusort_plan_column(const Plan *plan, AttrNumber attno,
 										 const PlannedStmt *statement);

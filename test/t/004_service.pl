@@ -89,17 +89,19 @@ $node->safe_psql('postgres', q{
 foreach my $case (
 	[ 'many', 1 ], [ 'many, id', 1 ], [ 'many COLLATE "C" DESC, few', 1 ], [ 'id', 1 ], [ 'id, few', 1 ], [ 'n, id', 1 ],
 	[ 'few', 0 ], [ 'few, id', 0 ], [ 'few COLLATE "C", id', 0 ], [ 'far', 0 ], [ 'half', 0 ], [ 'n, b', 1 ],
-	[ 'n % 2, b, id', 0 ], [ 'upper(many)', 1 ], [ 'upper(many), id', 0 ])
+	[ 'n % 2, b, id', 0 ], [ 'upper(many)', 1 ], [ 'upper(many), id', 0 ],
+	[ 'many', 1, '(SELECT few AS many FROM strings WHERE id < 99 UNION ALL SELECT many FROM strings) AS s' ],
+	[ 'few', 0, '(SELECT many AS few FROM strings WHERE id < 99 UNION ALL SELECT few FROM strings) AS s' ])
 {
-	my ($keys, $gains) = @$case;
+	my ($keys, $gains, $from) = (@$case, 'strings');
 	my $sorts = "SET pg_gpusort.gpu_min_rows = 0;
-		EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM strings ORDER BY $keys";
+		EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM $from ORDER BY $keys";
 	my $ties = qr/GPU Not Used: a GPU would leave too many ties to the CPU/;
 	my $auto = $node->safe_psql('postgres', "SET pg_gpusort.backend = auto; $sorts");
 
-	like($auto, $gains ? qr/Sort Method: gpu onesweep/ : $ties, "auto, ORDER BY $keys");
+	like($auto, $gains ? qr/Sort Method: gpu onesweep/ : $ties, "auto, $from ORDER BY $keys");
 	like($node->safe_psql('postgres', "SET pg_gpusort.backend = gpu; $sorts"), qr/Sort Method: gpu onesweep/,
-		"a GPU on request, ORDER BY $keys");
+		"a GPU on request, $from ORDER BY $keys");
 }
 foreach my $case ([ 'many', 1 ], [ 'few', 0 ], [ 'few, id', 0 ], [ 'id, few', 1 ])
 {
