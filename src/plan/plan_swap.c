@@ -387,7 +387,8 @@ static bool
 is_over_divided_sort(const Plan *plan)
 {
 	while (plan != NULL && !IsA(plan, CustomScan))
-		plan = gpusort_plan_below_subquery(plan) != NULL ? gpusort_plan_below_subquery(plan) : outerPlan(plan);
+		plan = gpusort_plan_below_subquery(plan) != NULL ?
+			gpusort_plan_below_subquery(plan) : outerPlan(plan);
 	return plan != NULL && ((const CustomScan *) plan)->methods == &sort_methods &&
 		gpusort_private_traits((const CustomScan *) plan).divided > 0;
 }
