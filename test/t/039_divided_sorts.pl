@@ -126,6 +126,8 @@ like(plan_of('SELECT note, id FROM visits EXCEPT SELECT note, who FROM visits', 
 	qr/^ *(SetOp|->  SetOp) Except\n.*GpuSort/ms, 'plan: an EXCEPT in one process');
 divided('an order of a window above, in a Gather Merge', 'SELECT * FROM (SELECT id, rank() OVER (PARTITION BY who ORDER BY id) AS r FROM visits WHERE id % 3 = 0) s
 	ORDER BY r, id', 'visits.who');
+like(plan_of('SELECT id, sum(page) OVER (PARTITION BY who ORDER BY id) FROM visits ORDER BY who, id', 'SET pg_gpusort.debug_divide = auto'),
+	qr/^WindowAgg\n(.*Window: .*\n)? +->  Custom Scan \(GpuSort\)\n/, 'plan: a window in the order of the query');
 divided('with debug_stock_ties', $window, '', 'SET pg_gpusort.debug_stock_ties = on');
 divided('off', $window, '', 'SET pg_gpusort.debug_divide = off');
 divided('small partitions', 'SELECT id, sum(page) OVER (PARTITION BY who ORDER BY id) FROM visits', 'who', 'RESET pg_gpusort.debug_divide');
