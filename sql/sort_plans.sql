@@ -206,6 +206,11 @@ SET pg_gpusort.min_rows = 0;
 SELECT array_agg(k) FROM (SELECT k FROM parted ORDER BY k LIMIT 10) s;
 RESET pg_gpusort.min_rows;
 
+-- groups that a hash table makes
+SET pg_gpusort.min_rows = 0;
+EXPLAIN (COSTS OFF) SELECT grp, count(*) FROM items GROUP BY grp, d ORDER BY grp;
+RESET pg_gpusort.min_rows;
+
 -- parallel plans
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
@@ -213,7 +218,6 @@ SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET parallel_leader_participation = on;
 SET pg_gpusort.min_rows = 0;
-EXPLAIN (COSTS OFF) SELECT grp, count(*) FROM items GROUP BY grp, d ORDER BY grp;
 SET enable_hashagg = off;
 CREATE FUNCTION plan_shape(query text) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(btrim(replace(line, '->', '')), ' > ') FROM explain_lines(query) line
