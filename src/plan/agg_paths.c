@@ -429,26 +429,62 @@ find_order(PlannerInfo *root, double rows, double groups,
  * ----------------------------------------------------------------
  */
 
-/* A column of the input, and expressions that are computed below the sort. */
+/* Columns of the input, expressions that are computed below the sort, and what is known then. */
 typedef struct GsColumnUse
 {
-	const Node *column;
+	const List *columns;
 	const List *computed;
+	bool		only_vars;		/* are all columns Vars? */
+	Bitmapset  *needed;			/* the columns, by number, that are needed
+								 * other than for these expressions */
 } GsColumnUse;
 
-/* Is the column needed, other than for these expressions? */
 static bool
-needs_column(Node *node, void *context)
+are_vars(const List *columns)
 {
-	const GsColumnUse *use = context;
+	ListCell   *lc;
 
-	if (node == NULL)
+	foreach(lc, columns)
+		if (!IsA(lfirst(lc), Var))
 		return false;
-	if (equal(node, use->column))
+	return true;
+}
+
+/* Most Vars are told apart without a call. */
+static bool
+is_same(const Node *node, const Node *column)
+{
+	if (IsA(node, Var) && IsA(column, Var) &&
+		((const Var *) node)->varattno != ((const Var *) column)->varattno)
+		return false;
+	return equal(node, column);
+}
+
+/* Is a node a column of the input?  Such a column is needed. */
+static bool
+add_needed_column(const Node *node, GsColumnUse *use)
+{
+	ListCell   *lc;
+
+	if (use->only_vars && !IsA(node, Var))
+		return false;
+	foreach(lc, use->columns)
+		if (is_same(node, lfirst(lc)))
+	{
+		use->needed = bms_add_member(use->needed, foreach_current_index(lc));
 		return true;
-	if (list_member(use->computed, node))
+	}
+	return false;
+}
+
+static bool
+add_needed_columns(Node *node, void *context)
+{
+	GsColumnUse *use = context;
+
+	if (node == NULL || add_needed_column(node, use) || list_member(use->computed, node))
 		return false;
-	return expression_tree_walker(node, needs_column, context);
+	return expression_tree_walker(node, add_needed_columns, context);
 }
 
 /*
@@ -461,16 +497,17 @@ static Path *
 compute_exprs(const GsSortedNode *group, Path *input, const List *exprs)
 {
 	PathTarget *target = create_empty_pathtarget();
+	GsColumnUse use = {input->pathtarget->exprs, exprs, are_vars(input->pathtarget->exprs), NULL};
 	ListCell   *lc;
 
+	add_needed_columns((Node *) group->rel->reltarget->exprs, &use);
+	add_needed_columns(group->root->parse->havingQual, &use);
 	foreach(lc, input->pathtarget->exprs)
 	{
-		Index		group_ref = get_pathtarget_sortgroupref(input->pathtarget,
-															foreach_current_index(lc));
-		GsColumnUse use = {lfirst(lc), exprs};
+		int			column = foreach_current_index(lc);
+		Index		group_ref = get_pathtarget_sortgroupref(input->pathtarget, column);
 
-		if (group_ref > 0 || needs_column((Node *) group->rel->reltarget->exprs, &use) ||
-			needs_column(group->root->parse->havingQual, &use))
+		if (group_ref > 0 || bms_is_member(column, use.needed))
 			add_column_to_pathtarget(target, lfirst(lc), group_ref);
 	}
 	foreach(lc, exprs)

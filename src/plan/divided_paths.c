@@ -382,18 +382,24 @@ lowest_sort(const Path *path)
 	return lowest;
 }
 
-Cost
-gpusort_divided_time(PlannerInfo *root, const Path *partial, const Path *sort, Cost node,
-					 double rows)
+/* As gpusort_divided_time() does, with the path's gpusort_divided_share(). */
+static Cost
+time_of_share(const Path *partial, const Path *sort, Cost node, double rows, double share)
 {
 	double		queue = QUEUE_ROW_COST + QUEUE_BYTE_COST * partial->pathtarget->width;
-	double		share = gpusort_divided_share(root, partial);
 
 	if (sort == NULL)
 		sort = lowest_sort(partial);
 	return sort->startup_cost +
 		(partial->total_cost - sort->startup_cost + node) * share +
 		parallel_setup_cost + cpu_operator_cost * rows * queue;
+}
+
+Cost
+gpusort_divided_time(PlannerInfo *root, const Path *partial, const Path *sort, Cost node,
+					 double rows)
+{
+	return time_of_share(partial, sort, node, rows, gpusort_divided_share(root, partial));
 }
 
 bool
@@ -406,7 +412,8 @@ bool
 gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
 						 Cost node, double rows, Cost other, Path *best)
 {
-	Cost		time = gpusort_divided_time(root, partial, sort, node, rows);
+	double		share = gpusort_divided_share(root, partial);
+	Cost		time = time_of_share(partial, sort, node, rows, share);
 
 	/* There is nothing in the place of a join below that has been chosen. */
 	bool		better = gpusort_divided_is_better(time, other) ||
@@ -423,7 +430,7 @@ gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, cons
 
 	/* Another partial path could have it freed, but the Gather refers to it. */
 	if (rel->partial_pathlist == NIL &&
-		(gpusort_divided_share(root, partial) <= 2 || gpusort_debug_divide == GS_ON))
+		(share <= 2 || gpusort_debug_divide == GS_ON))
 		add_partial_path(rel, partial);
 	return better;
 }

@@ -4,7 +4,7 @@
  *		What the statistics of ANALYZE say of the values of sort keys.
  *
  * The planner has no statistics of the columns of a set operation, which belong to no relation.
- * Here, those of its inputs are looked at.
+ * Here, those of its largest input are looked at: there can be hundreds.
  *
  *-------------------------------------------------------------------------
  */
@@ -60,25 +60,36 @@ count_values(PlannerInfo *root, Node *column, double rows)
 	return estimate_num_groups(root, list_make1(column), rows, NULL, NULL);
 }
 
-/* Returns a property of a column of the input of the set operation 'rel' where it is largest. */
-static double
-largest_of_inputs(PlannerInfo *root, const RelOptInfo *rel, AttrNumber column,
-				  GsKeyProperty property)
+/* Returns the input of the set operation 'rel' that has most rows, or NULL. */
+static const RelOptInfo *
+largest_input(PlannerInfo *root, const RelOptInfo *rel)
 {
-	double		largest = 0;
+	const RelOptInfo *largest = NULL;
 	int			relid = -1;
 
 	while ((relid = bms_next_member(rel->relids, relid)) >= 0)
 	{
 		const RelOptInfo *input = root->simple_rel_array[relid];
-		const TargetEntry *entry;
 
-		if (input == NULL || input->subroot == NULL)
-			continue;
-		entry = list_nth_node(TargetEntry, input->subroot->parse->targetList, column - 1);
-		largest = Max(largest, property(input->subroot, (Node *) entry->expr, input->rows));
+		if (input != NULL && input->subroot != NULL &&
+			(largest == NULL || input->rows > largest->rows))
+			largest = input;
 	}
 	return largest;
+}
+
+/* Returns a property of a column of a set operation, in its largest input. */
+static double
+property_of_input(PlannerInfo *root, const RelOptInfo *rel, AttrNumber column,
+				  GsKeyProperty property)
+{
+	const RelOptInfo *input = largest_input(root, rel);
+	const TargetEntry *entry;
+
+	if (input == NULL)
+		return 0;
+	entry = list_nth_node(TargetEntry, input->subroot->parse->targetList, column - 1);
+	return property(input->subroot, (Node *) entry->expr, input->rows);
 }
 
 /* Returns an expression of a rel that a sort by a pathkey has, or of any rel. */
@@ -115,7 +126,7 @@ property_of_key(PlannerInfo *root, const RelOptInfo *rel, const PathKey *pathkey
 
 	/* Columns of set operations belong to no relation. */
 	if (IsA(column, Var) && ((Var *) column)->varno == 0)
-		return largest_of_inputs(root, rel, ((Var *) column)->varattno, property);
+		return property_of_input(root, rel, ((Var *) column)->varattno, property);
 	return property(root, column, rows);
 }
 

@@ -11,6 +11,12 @@
 
 #include "plan/plan_columns.h"
 
+/*
+ * A column is looked for in so many nodes, one below the other.  There can be hundreds, one for
+ * each window, and a sort below each.
+ */
+#define MOST_NODES			16
+
 /* Returns the column that an entry of a target list is, or NULL if it is an expression. */
 static const Var *
 var_of(const List *tlist, AttrNumber attno)
@@ -61,7 +67,7 @@ gpusort_plan_column(const Plan *plan, AttrNumber attno, const PlannedStmt *state
 	GsTableColumn none = {InvalidOid, InvalidAttrNumber};
 	const List *tlist = NIL;
 
-	while (plan != NULL)
+	for (int n = 0; n < MOST_NODES && plan != NULL; n++)
 	{
 		const Var  *var = var_of(tlist != NIL ? tlist : plan->targetlist, attno);
 		const RangeTblEntry *table;

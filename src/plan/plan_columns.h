@@ -17,7 +17,8 @@ extern const Plan *gpusort_plan_below_subquery(const Plan *plan);
 
 /*
  * Returns the column of a table that column 'attno' of a plan's rows is.  The table is InvalidOid
- * if it is an expression.  Of an Append, it is that of the input with most rows.
+ * if it is an expression, or too many nodes are between.  Of an Append, it is that of the input
+ * with most rows.
  */
 extern GsTableColumn gpusort_plan_column(const Plan *plan, AttrNumber attno,
 										 const PlannedStmt *statement);

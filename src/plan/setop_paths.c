@@ -151,19 +151,26 @@ distinct_values(PlannerInfo *root, const RelOptInfo *input, int column)
 }
 
 /*
- * Returns how many rows of a UNION are certain.  The planner expects that all rows of its
- * inputs are different, which is far too many for a hash table that will be small.
+ * Returns how many rows of a UNION are certain: as many as its largest input has different ones.
+ * The planner expects that all rows of its inputs are different, which is far too many for a hash
+ * table that will be small.
  */
 static double
 certain_rows(PlannerInfo *root, const List *inputs, int ncolumns)
 {
+	const RelOptInfo *largest = NULL;
 	double		rows = 1;
 	ListCell   *lc;
 
 	foreach(lc, inputs)
-		for (int column = 0; column < ncolumns; column++)
-		rows = Max(rows, distinct_values(root, ((Path *) lfirst(lc))->parent,
-										 column));
+	{
+		const RelOptInfo *input = ((Path *) lfirst(lc))->parent;
+
+		if (largest == NULL || input->rows > largest->rows)
+			largest = input;
+	}
+	for (int column = 0; column < ncolumns; column++)
+		rows = Max(rows, distinct_values(root, largest, column));
 	return rows;
 }
 

@@ -13,6 +13,7 @@
 
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
@@ -28,12 +29,37 @@
 /* Without statistics on what a run condition leaves, the planner's default for inequalities. */
 #define RUN_CONDITION_FRACTION	0.3333
 
+/* A window of the planner's path. */
+typedef struct GsWindowNode
+{
+	const WindowAggPath *path;
+	List	   *pathkeys;		/* the order that it needs, */
+	List	   *partition;		/* and what of that is its PARTITION BY */
+} GsWindowNode;
+
+static GsWindowNode *
+make_window(PlannerInfo *root, const WindowAggPath *path)
+{
+	GsWindowNode *window = palloc(sizeof(GsWindowNode));
+	const WindowClause *clause = path->winclause;
+
+	CHECK_FOR_INTERRUPTS();
+	gpusort_work_add(GPUSORT_WORK_PLANNING);
+	window->path = path;
+	window->partition = gpusort_partition_pathkeys(root, clause);
+	window->pathkeys = clause->orderClause == NIL ? window->partition :
+		make_pathkeys_for_sortclauses(root, list_concat_copy(clause->partitionClause,
+															 clause->orderClause),
+									  root->processed_tlist);
+	return window;
+}
+
 /*
- * Returns the WindowAggs of a path, the lowest one first, without the sorts
+ * Returns the windows of a path, the lowest one first, without the sorts
  * between them.  Returns NIL if there are other nodes above 'input_rel'.
  */
 static List *
-windows_of_path(Path *path, const RelOptInfo *input_rel)
+windows_of_path(PlannerInfo *root, Path *path, const RelOptInfo *input_rel)
 {
 	List	   *windows = NIL;
 
@@ -41,7 +67,7 @@ windows_of_path(Path *path, const RelOptInfo *input_rel)
 	{
 		if (IsA(path, WindowAggPath))
 		{
-			windows = lcons(path, windows);
+			windows = lcons(make_window(root, (WindowAggPath *) path), windows);
 			path = ((WindowAggPath *) path)->subpath;
 		}
 		else if (IsA(path, SortPath) || IsA(path, IncrementalSortPath))
@@ -50,18 +76,6 @@ windows_of_path(Path *path, const RelOptInfo *input_rel)
 			return NIL;
 	}
 	return windows;
-}
-
-/* Returns the order that a window needs. */
-static List *
-pathkeys_of(PlannerInfo *root, const WindowAggPath *window)
-{
-	List	   *clauses = list_concat_copy(window->winclause->partitionClause,
-										   window->winclause->orderClause);
-
-	CHECK_FOR_INTERRUPTS();
-	gpusort_work_add(GPUSORT_WORK_PLANNING);
-	return make_pathkeys_for_sortclauses(root, clauses, root->processed_tlist);
 }
 
 /* Copy a WindowAggPath to an input that has all rows, or a part of them in each process. */
@@ -101,21 +115,20 @@ windows_over(PlannerInfo *root, RelOptInfo *window_rel, const List *windows, Pat
 
 	foreach(lc, windows)
 	{
-		WindowAggPath *window = lfirst_node(WindowAggPath, lc);
-		List	   *pathkeys = pathkeys_of(root, window);
+		const GsWindowNode *window = lfirst(lc);
 
-		if (!pathkeys_contained_in(pathkeys, path->pathkeys))
+		if (!pathkeys_contained_in(window->pathkeys, path->pathkeys))
 		{
-			Path	   *sort =
-				gpusort_cost_cheapest_sort_path(root, window_rel, path, partial, pathkeys);
+			Path	   *sort = gpusort_cost_cheapest_sort_path(root, window_rel, path, partial,
+															   window->pathkeys);
 
 			*any_sort |= sort != NULL;
 			if (sort == NULL)
 				sort = (Path *) create_sort_path(root, window_rel, path,
-												 pathkeys, -1.0);
+												 window->pathkeys, -1.0);
 			path = sort;
 		}
-		path = copy_window_to(window, path);
+		path = copy_window_to(window->path, path);
 		/* Above the first window, the rows are in one process. */
 		partial = NULL;
 	}
@@ -127,34 +140,63 @@ windows_over(PlannerInfo *root, RelOptInfo *window_rel, const List *windows, Pat
  * ----------------------------------------------------------------
  */
 
-/* Replace window functions by what they are computed from; see is_safe_in_workers(). */
-static Node *
-replace_window_functions(Node *node, void *all_safe)
+/* May workers compute a window function, if they may compute any? */
+static bool
+is_safe_function(PlannerInfo *root, const WindowFunc *function)
 {
+	return func_parallel(function->winfnoid) == PROPARALLEL_SAFE &&
+		is_parallel_safe(root, (Node *) function->args) &&
+		is_parallel_safe(root, (Node *) function->aggfilter);
+}
+
+/* Window functions that are replaced by constants, and what is known of them. */
+typedef struct GsFunctionUse
+{
+	PlannerInfo *root;
+	bool		all_safe;
+} GsFunctionUse;
+
+static Node *
+replace_window_functions(Node *node, void *context)
+{
+	GsFunctionUse *use = context;
+
 	if (node == NULL)
 		return NULL;
 	if (IsA(node, WindowFunc))
 	{
-		const		WindowFunc *function = (const WindowFunc *) node;
-		List	   *inputs = list_copy(function->args);
-
-		if (func_parallel(function->winfnoid) != PROPARALLEL_SAFE)
-			*(bool *) all_safe = false;
-		if (function->aggfilter != NULL)
-			inputs = lappend(inputs, function->aggfilter);
-		return expression_tree_mutator((Node *) inputs, replace_window_functions, all_safe);
+		if (!is_safe_function(use->root, (const WindowFunc *) node))
+			use->all_safe = false;
+		return (Node *) makeNullConst(exprType(node), -1, InvalidOid);
 	}
-	return expression_tree_mutator(node, replace_window_functions, all_safe);
+	return expression_tree_mutator(node, replace_window_functions, context);
 }
 
-/* May workers compute an expression or list, if they may compute window functions at all? */
+/* May workers compute an expression, if they may compute window functions at all? */
 static bool
 is_safe_in_workers(PlannerInfo *root, const void *expression)
 {
-	bool		all_safe = true;
-	Node	   *node = replace_window_functions(unconstify(void *, expression), &all_safe);
+	GsFunctionUse use = {root, true};
+	Node	   *node = unconstify(void *, expression);
 
-	return all_safe && is_parallel_safe(root, node);
+	/* As most columns of windows are.  Others are copied. */
+	if (node == NULL || IsA(node, Var))
+		return true;
+	if (IsA(node, WindowFunc))
+		return is_safe_function(root, (const WindowFunc *) node);
+	node = replace_window_functions(node, &use);
+	return use.all_safe && is_parallel_safe(root, node);
+}
+
+static bool
+are_safe_in_workers(PlannerInfo *root, const List *expressions)
+{
+	ListCell   *lc;
+
+	foreach(lc, expressions)
+		if (!is_safe_in_workers(root, lfirst(lc)))
+		return false;
+	return true;
 }
 
 /* Does an expression need a parameter of the executor, such as the result of a subquery? */
@@ -174,15 +216,15 @@ is_safe_run_condition(PlannerInfo *root, const WindowAggPath *window)
 {
 	List	   *condition = GPUSORT_RUN_CONDITION(window);
 
-	return is_safe_in_workers(root, condition) &&
+	return are_safe_in_workers(root, condition) &&
 		(GPUSORT_RUN_CONDITION_IS_SENT || !needs_parameter((Node *) condition, NULL));
 }
 
 static bool
 is_safe_window(PlannerInfo *root, const WindowAggPath *window)
 {
-	return is_safe_in_workers(root, window->path.pathtarget->exprs) &&
-		is_safe_in_workers(root, window->qual) &&
+	return are_safe_in_workers(root, window->path.pathtarget->exprs) &&
+		are_safe_in_workers(root, window->qual) &&
 		is_safe_run_condition(root, window) &&
 		is_safe_in_workers(root, window->winclause->startOffset) &&
 		is_safe_in_workers(root, window->winclause->endOffset);
@@ -199,12 +241,9 @@ count_divisible(PlannerInfo *root, const List *windows)
 
 	foreach(lc, windows)
 	{
-		const WindowAggPath *window = lfirst_node(WindowAggPath, lc);
+		const GsWindowNode *window = lfirst(lc);
 
-		CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(GPUSORT_WORK_PLANNING);
-		if (gpusort_partition_pathkeys(root, window->winclause) == NIL ||
-			!is_safe_window(root, window))
+		if (window->partition == NIL || !is_safe_window(root, window->path))
 			return foreach_current_index(lc);
 	}
 	return list_length(windows);
@@ -216,17 +255,15 @@ count_divisible(PlannerInfo *root, const List *windows)
  * that has no such column need another divided sort.
  */
 static int
-count_common_columns(PlannerInfo *root, const List *windows, int first)
+count_common_columns(const List *windows, int first)
 {
-	List	   *columns = gpusort_partition_pathkeys(root, list_nth_node(WindowAggPath, windows,
-																		 first)->winclause);
+	List	   *columns = list_copy(((const GsWindowNode *) list_nth(windows, first))->partition);
 	ListCell   *lc;
 
 	for_each_from(lc, windows, first + 1)
 	{
-		const WindowAggPath *window = lfirst_node(WindowAggPath, lc);
-		List	   *others = gpusort_partition_pathkeys(root, window->winclause);
-		int			common = gpusort_count_columns_of(columns, others);
+		const GsWindowNode *window = lfirst(lc);
+		int			common = gpusort_count_columns_of(columns, window->partition);
 
 		if (common == 0)
 			break;
@@ -250,22 +287,19 @@ partial_window_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window
 
 	foreach(lc, windows)
 	{
-		WindowAggPath *window = lfirst_node(WindowAggPath, lc);
-		List	   *pathkeys = pathkeys_of(root, window);
+		const GsWindowNode *window = lfirst(lc);
 		List	   *division = gpusort_division_of(root, path);
 
 		if (division == NIL ||
-			gpusort_count_columns_of(division,
-									 gpusort_partition_pathkeys(root, window->winclause)) <
-			list_length(division))
-			path = gpusort_divided_sort_path(root, window_rel, path, rows, pathkeys,
-											 count_common_columns(root, windows,
+			gpusort_count_columns_of(division, window->partition) < list_length(division))
+			path = gpusort_divided_sort_path(root, window_rel, path, rows, window->pathkeys,
+											 count_common_columns(windows,
 																  foreach_current_index(lc)));
-		else if (!pathkeys_contained_in(pathkeys, path->pathkeys))
-			path = (Path *) create_sort_path(root, window_rel, path, pathkeys, -1.0);
+		else if (!pathkeys_contained_in(window->pathkeys, path->pathkeys))
+			path = (Path *) create_sort_path(root, window_rel, path, window->pathkeys, -1.0);
 		if (path == NULL)
 			return NULL;
-		path = copy_window_to(window, path);
+		path = copy_window_to(window->path, path);
 	}
 	return path;
 }
@@ -343,7 +377,7 @@ add_divided_windows(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window
 void
 gpusort_window_paths_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel)
 {
-	List	   *windows = windows_of_path(linitial(window_rel->pathlist), input_rel);
+	List	   *windows = windows_of_path(root, linitial(window_rel->pathlist), input_rel);
 	bool		any_sort = false;
 	Path	   *path = windows_over(root, window_rel, windows, input_rel->cheapest_total_path,
 									gpusort_cost_partial_path(input_rel), &any_sort);
