@@ -16,7 +16,8 @@ Each query is run in new sessions, first and a second time, with each work_mem a
 workers; everything else is as the server has it.  Prints milliseconds, medians; whether the plans
 differ in more than who sorts; and how many of all sorts are GpuSorts.  Rows are compared.  The
 end has geometric means, of the queries with a GpuSort and of all, and all losers: queries that take
-stock PostgreSQL %d ms or more, and ours more than a twentieth longer."""
+stock PostgreSQL %d ms or more, and ours more than a twentieth longer.  With --than cpu, ours without
+a GPU is what stock PostgreSQL is otherwise."""
 
 import math
 
@@ -27,6 +28,12 @@ from planning import Planning, large_queries
 from queries import measure_queries, ours_of_all, plan_of, shape
 from results import is_slower, median, ratio
 from servers import Failure, Session
+
+# What ours is compared with, and its settings.
+OTHERS = {
+    'stock': SETTINGS_OF['stock'],
+    'cpu': 'SET pg_gpusort.backend = cpu;',
+}
 
 HEADING = '{:<28} {:>6} {:>7} {:>9} {:>9} {:>6} {:>9} {:>9} {:>6}  {:<5} {:<5} {}'
 
@@ -49,12 +56,13 @@ class Corpus:
         self.server = server
         self.results = results
         self.who = who
+        self.other = options.than
         self.ratios = {True: [], False: []}  # pairs, by whether there is a GpuSort
         self.losers = []
         self.different = []
 
     def open(self, who, settings):
-        return Session(self.server, who, settings + (SETTINGS_OF['stock'] if who == 'stock' else ''))
+        return Session(self.server, who, settings + OTHERS.get(who, ''))
 
     def times(self, who, settings, text):
         """Returns the time of the first run in a new session, and that of the second."""
@@ -65,10 +73,10 @@ class Corpus:
 
     def compare(self, settings, query):
         """Returns whether both have the same rows, and their plans."""
-        stock, ours = self.open('stock', settings), self.open('ours', settings)
-        same = same_rows(stock, ours, query.text, query.keys)
-        plans = [plan_of(session, query.timed()) for session in (stock, ours)]
-        stock.close()
+        other, ours = self.open(self.other, settings), self.open('ours', settings)
+        same = same_rows(other, ours, query.text, query.keys)
+        plans = [plan_of(session, query.timed()) for session in (other, ours)]
+        other.close()
         ours.close()
         return same, plans
 
@@ -76,27 +84,28 @@ class Corpus:
         settings = f"SET work_mem = '{memory}'; SET max_parallel_workers_per_gather = {workers};"
         same, plans = self.compare(settings, query)
         plan = 'same' if shape(plans[0]) == shape(plans[1]) else 'other'
-        taken = {'stock': [], 'ours': []}
+        taken = {self.other: [], 'ours': []}
         for _ in range(self.options.runs):
             for who, times in taken.items():
                 times.append(self.times(who, settings, query.timed()))
         medians = {who: [median(column) for column in zip(*times)] for who, times in taken.items()}
-        ratios = [ratio(*pair) for pair in zip(medians['stock'], medians['ours'])]
+        other = medians[self.other]
+        ratios = [ratio(*pair) for pair in zip(other, medians['ours'])]
         print(HEADING.format(
-            query.name, memory, workers, f'{medians["stock"][0]:.0f}', f'{medians["ours"][0]:.0f}', f'{ratios[0]:.2f}',
-            f'{medians["stock"][1]:.0f}', f'{medians["ours"][1]:.0f}', f'{ratios[1]:.2f}', plan, ours_of_all(plans[1]),
+            query.name, memory, workers, f'{other[0]:.0f}', f'{medians["ours"][0]:.0f}', f'{ratios[0]:.2f}',
+            f'{other[1]:.0f}', f'{medians["ours"][1]:.0f}', f'{ratios[1]:.2f}', plan, ours_of_all(plans[1]),
             'yes' if same else 'no'), flush=True)
-        self.note(f'{query.name}, {memory}, {workers} workers', medians['stock'][0], ratios, plans[1], same)
+        self.note(f'{query.name}, {memory}, {workers} workers', other[0], ratios, plans[1], same)
         for who, times in taken.items():
             for session, column in zip(('first', 'later'), zip(*times)):
                 self.results.add(
-                    f'corpus_{query.name}', self.rows, 'stock' if who == 'stock' else self.who, column,
+                    f'corpus_{query.name}', self.rows, self.who if who == 'ours' else who, column,
                     workers=workers, session=session, settings=f'work_mem={memory}',
-                    method='' if who == 'stock' else f'{plan} {ours_of_all(plans[1])}')
+                    method=f'{plan} {ours_of_all(plans[1])}' if who == 'ours' else '')
 
-    def note(self, what, stock_ms, ratios, plan, same):
+    def note(self, what, other_ms, ratios, plan, same):
         self.ratios['GpuSort' in plan].append(ratios)
-        if stock_ms >= LEAST_MS and is_slower(ratios):
+        if other_ms >= LEAST_MS and is_slower(ratios):
             self.losers.append(f'{what} ({", ".join(f"{ratio:.2f}" for ratio in ratios)})')
         if not same:
             self.different.append(what)
@@ -113,7 +122,7 @@ class Corpus:
     def run(self, queries):
         print(f'Tables:     scale {self.options.scale}, seed {self.options.seed}; texts in {self.options.locale}')
         print(f'Times:      {self.options.runs} new sessions each, of two runs; milliseconds, medians\n')
-        print(HEADING.format('query', 'memory', 'workers', 'stock 1st', 'ours 1st', 'ratio', 'stock 2nd',
+        print(HEADING.format('query', 'memory', 'workers', f'{self.other} 1st', 'ours 1st', 'ratio', f'{self.other} 2nd',
                              'ours 2nd', 'ratio', 'plan', 'sorts', 'same'))
         for _, queries_of_family in in_databases(self.server, self.options, queries):
             self.measure_family(queries_of_family)
@@ -121,7 +130,7 @@ class Corpus:
                              ('all', self.ratios[True] + self.ratios[False])):
             firsts, laters = zip(*ratios) if ratios else ((), ())
             print(f'\nGeometric means of {len(ratios)}, {name}: {mean(firsts)} first, {mean(laters)} second', end='')
-        print('\nSlower than stock PostgreSQL by more than a twentieth:', '; '.join(self.losers) or 'none')
+        print(f'\nSlower than {self.other} by more than a twentieth:', '; '.join(self.losers) or 'none')
         if self.different:
             raise Failure(f'different results: {"; ".join(self.different)}')
 
@@ -142,6 +151,8 @@ def parse_options(arguments):
                         help='each work_mem (default 4MB,64MB,256MB)')
     parser.add_argument('-j', dest='workers', default='0,2,8', metavar='WORKERS,...',
                         help='each maximum of parallel workers (default 0,2,8)')
+    parser.add_argument('--than', choices=OTHERS, default='stock', metavar='OTHER',
+                        help='what ours is compared with: stock PostgreSQL (default), or cpu')
     parser.add_argument('--locale', default='en_US.UTF-8', metavar='LOCALE',
                         help='of the texts, by the C library (default en_US.UTF-8)')
     add_device(parser)
