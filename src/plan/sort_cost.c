@@ -30,6 +30,9 @@
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 
+/* What a page of a run takes to write or to read, as a part of what the planner charges for one. */
+#define RUN_PAGE_COST		0.7
+
 /* What a row costs in addition on disk, in the units of sort_eligibility.h. */
 #define DISK_ROW_COST		5.0
 
@@ -104,16 +107,15 @@ choose_method(const Path *input, List *pathkeys, double bound,
 }
 
 /*
- * Returns the cost of writing rows to runs or of reading them, as for a stock
- * sort.
+ * Returns the cost of writing rows to runs or of reading them, in sequence, and mostly in the cache of
+ * the system.
  */
 static Cost
 cost_of_pages(const Path *input)
 {
 	double		width = MAXALIGN(input->pathtarget->width);
 
-	return ceil(input->rows * width / BLCKSZ) *
-		(0.75 * seq_page_cost + 0.25 * random_page_cost);
+	return ceil(input->rows * width / BLCKSZ) * RUN_PAGE_COST * seq_page_cost;
 }
 
 /* Returns the cost of merging a row, in units of cpu_operator_cost. */
