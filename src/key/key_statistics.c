@@ -25,6 +25,9 @@
 #include "key/key_encoding.h"
 #include "key/key_statistics.h"
 
+/* So many values an expression is expected to have, as by the planner. */
+#define VALUES_OF_EXPRESSION	200.0
+
 /* More rows than this for each key, and most of them tie. */
 #define ROWS_OF_KEY		2.0
 
@@ -140,7 +143,10 @@ look_up(const GsTableColumn *column, const GsKeyEncoding *encoding, unsigned str
 	return true;
 }
 
-/* The same, of the keys before number 'end', of which the last one may be open. */
+/*
+ * The same, of the keys before number 'end', of which the last one may be open.  If that has no
+ * statistics, or if another key follows it and any of these has none, that key decides.
+ */
 static bool
 expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, int end,
 			unsigned string_words, double rows)
@@ -154,9 +160,12 @@ expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, int end,
 		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
 														   keys->collations[k], &descending);
 
-		if (!look_up(&columns[k], &encoding, string_words, rows, &words))
+		if (look_up(&columns[k], &encoding, string_words, rows, &words))
+			distinct *= words.distinct;
+		else if (k == end - 1 || end < keys->nkeys)
 			return end < keys->nkeys;
-		distinct *= words.distinct;
+		else
+			distinct *= VALUES_OF_EXPRESSION;
 	}
 	return distinct * ROWS_OF_KEY < rows || (end == 1 && words.common > MOST_ROWS);
 }
