@@ -576,6 +576,25 @@ sorts_by_itself(const Path *path)
 	return inputs != NIL;
 }
 
+/*
+ * Charge paths for what their aggregates sort, which the planner does not.  Otherwise a path that
+ * has the order of the query's ORDER BY could win by that.
+ */
+static void
+charge_own_sorts(const RelOptInfo *rel, const GsAggOrder *order)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		AggPath    *path = lfirst(lc);
+
+		if (IsA(path, AggPath) &&
+			!pathkeys_contained_in(order->pathkeys, path->subpath->pathkeys))
+			path->path.total_cost += order->own_sorts;
+	}
+}
+
 bool
 gpusort_agg_paths_add(const GsSortedNode *group)
 {
@@ -603,7 +622,10 @@ gpusort_agg_paths_add(const GsSortedNode *group)
 		return false;
 	if (gpusort_sorted_node_divide(&agg, best,
 								   Min(path->total_cost - best->total_cost, order.own_sorts)))
+	{
+		charge_own_sorts(group->rel, &order);
 		return true;
+	}
 	if (path->total_cost >= best->total_cost + order.own_sorts)
 		return false;
 	if (order.own_sorts > 0)

@@ -107,8 +107,8 @@ choose_method(const Path *input, List *pathkeys, double bound,
 }
 
 /*
- * Returns the cost of writing rows to runs or of reading them, in sequence, and mostly in the cache of
- * the system.
+ * Returns the cost of writing rows to runs or of reading them, in sequence, and mostly in the cache
+ * of the system.
  */
 static Cost
 cost_of_pages(const Path *input)

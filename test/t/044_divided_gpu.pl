@@ -94,6 +94,11 @@ like($node->safe_psql('postgres', "$parallel; SET pg_gpusort.backend = auto; SET
 	qr/Sort Method: gpu onesweep/, 'auto: EXPLAIN');
 like($node->safe_psql('postgres', "$parallel; SET pg_gpusort.backend = auto; SET pg_gpusort.gpu_min_rows = 0; EXPLAIN (ANALYZE) $queries{'partitions that differ after the words of a key'}"),
 	qr/Sort Method: cpu radix, shared.*GPU Not Used: a GPU would leave too many ties to the CPU/s, 'auto and ties: EXPLAIN');
+# What aggregates sort themselves is charged, also beside groups that have the order of the ORDER BY already.
+$node->safe_psql('postgres', 'CREATE TABLE measured AS SELECT g % 100 AS a, g % 70 AS b, hashint4(g) AS v FROM generate_series(1, 100000) g; ANALYZE measured');
+like($node->safe_psql('postgres', 'SET max_parallel_workers_per_gather = 3; SET min_parallel_table_scan_size = 0;
+	EXPLAIN SELECT a, b, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM measured GROUP BY a, b ORDER BY a, b'),
+	qr/Divided By: a, b/, 'medians in order: EXPLAIN');
 holds_nothing($node, 'rows');
 leaves_nothing($node, 'rows');
 
