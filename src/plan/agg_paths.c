@@ -429,7 +429,7 @@ find_order(PlannerInfo *root, double rows, double groups,
  * ----------------------------------------------------------------
  */
 
-/* Columns of the input, expressions that are computed below the sort, and what is known then. */
+/* Which columns of the input are needed above a sort that has these expressions already? */
 typedef struct GsColumnUse
 {
 	const List *columns;

@@ -60,9 +60,8 @@ count_values(PlannerInfo *root, Node *column, double rows)
 	return estimate_num_groups(root, list_make1(column), rows, NULL, NULL);
 }
 
-/* Returns the input of the set operation 'rel' that has most rows, or NULL. */
-static const RelOptInfo *
-largest_input(PlannerInfo *root, const RelOptInfo *rel)
+const RelOptInfo *
+gpusort_key_values_largest_input(PlannerInfo *root, const RelOptInfo *rel)
 {
 	const RelOptInfo *largest = NULL;
 	int			relid = -1;
@@ -83,7 +82,7 @@ static double
 property_of_input(PlannerInfo *root, const RelOptInfo *rel, AttrNumber column,
 				  GsKeyProperty property)
 {
-	const RelOptInfo *input = largest_input(root, rel);
+	const RelOptInfo *input = gpusort_key_values_largest_input(root, rel);
 	const TargetEntry *entry;
 
 	if (input == NULL)

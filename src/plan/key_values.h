@@ -21,4 +21,8 @@ extern double gpusort_key_values_common_part(PlannerInfo *root, const RelOptInfo
 extern List *gpusort_key_values_order(PlannerInfo *root, const RelOptInfo *rel, List *pathkeys,
 									  double rows);
 
+/* Returns the subquery that has most rows among the inputs of a set operation, or NULL. */
+extern const RelOptInfo *gpusort_key_values_largest_input(PlannerInfo *root,
+														  const RelOptInfo *rel);
+
 #endif							/* GPUSORT_KEY_VALUES_H */

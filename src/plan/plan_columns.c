@@ -12,8 +12,8 @@
 #include "plan/plan_columns.h"
 
 /*
- * A column is looked for in so many nodes, one below the other.  There can be hundreds, one for
- * each window, and a sort below each.
+ * How many nodes down a column is followed to its table.  In a plan of a hundred windows, each
+ * above its sort, all sorts would follow their keys down to the scan.
  */
 #define MOST_NODES			16
 

@@ -138,8 +138,6 @@ distinct_values(PlannerInfo *root, const RelOptInfo *input, int column)
 	const Query *query;
 	const TargetEntry *entry;
 
-	if (input->rtekind != RTE_SUBQUERY || input->subroot == NULL)
-		return 1;
 	query = root->simple_rte_array[input->relid]->subquery;
 	if (query->setOperations != NULL || query->groupClause != NIL ||
 		query->groupingSets != NIL || query->distinctClause != NIL ||
@@ -156,21 +154,13 @@ distinct_values(PlannerInfo *root, const RelOptInfo *input, int column)
  * table that will be small.
  */
 static double
-certain_rows(PlannerInfo *root, const List *inputs, int ncolumns)
+certain_rows(PlannerInfo *root, const RelOptInfo *rel, int ncolumns)
 {
-	const RelOptInfo *largest = NULL;
+	const RelOptInfo *input = gpusort_key_values_largest_input(root, rel);
 	double		rows = 1;
-	ListCell   *lc;
 
-	foreach(lc, inputs)
-	{
-		const RelOptInfo *input = ((Path *) lfirst(lc))->parent;
-
-		if (largest == NULL || input->rows > largest->rows)
-			largest = input;
-	}
-	for (int column = 0; column < ncolumns; column++)
-		rows = Max(rows, distinct_values(root, largest, column));
+	for (int column = 0; input != NULL && column < ncolumns; column++)
+		rows = Max(rows, distinct_values(root, input, column));
 	return rows;
 }
 
@@ -226,7 +216,7 @@ add_path_of_all(PlannerInfo *root, RelOptInfo *rel, Path *best, const List *inpu
 	}
 	else if (IsA(best, AggPath) &&
 			 !gpusort_cost_prefer_to_agg(root, path, sort, (AggPath *) best, NULL,
-										 certain_rows(root, inputs, list_length(clauses))))
+										 certain_rows(root, rel, list_length(clauses))))
 		path = NULL;
 	gpusort_sorted_node_add(&node, path, best);
 }
