@@ -20,6 +20,7 @@ stock PostgreSQL %d ms or more, and ours more than a twentieth longer.  With --t
 a GPU is what stock PostgreSQL is otherwise."""
 
 import math
+import re
 
 from families import FAMILIES, in_databases, queries_of
 from measuring import SETTINGS_OF, same_rows
@@ -80,6 +81,15 @@ class Corpus:
         ours.close()
         return same, plans
 
+    def explain(self, settings, query):
+        """Prints the plans of both with their times, in a second run."""
+        for who in (self.other, 'ours'):
+            session = self.open(who, settings)
+            session.time(query.timed())
+            print(re.sub('^', f'    {who + ":":<7}', session.ask(f'EXPLAIN (ANALYZE) {query.timed()}'),
+                         flags=re.MULTILINE), flush=True)
+            session.close()
+
     def measure(self, query, memory, workers):
         settings = f"SET work_mem = '{memory}'; SET max_parallel_workers_per_gather = {workers};"
         same, plans = self.compare(settings, query)
@@ -95,6 +105,8 @@ class Corpus:
             query.name, memory, workers, f'{other[0]:.0f}', f'{medians["ours"][0]:.0f}', f'{ratios[0]:.2f}',
             f'{other[1]:.0f}', f'{medians["ours"][1]:.0f}', f'{ratios[1]:.2f}', plan, ours_of_all(plans[1]),
             'yes' if same else 'no'), flush=True)
+        if self.options.plans:
+            self.explain(settings, query)
         self.note(f'{query.name}, {memory}, {workers} workers', other[0], ratios, plans[1], same)
         for who, times in taken.items():
             for session, column in zip(('first', 'later'), zip(*times)):
@@ -155,6 +167,7 @@ def parse_options(arguments):
                         help='what ours is compared with: stock PostgreSQL (default), or cpu')
     parser.add_argument('--locale', default='en_US.UTF-8', metavar='LOCALE',
                         help='of the texts, by the C library (default en_US.UTF-8)')
+    parser.add_argument('-p', dest='plans', action='store_true', help='also print EXPLAIN (ANALYZE) of both')
     add_device(parser)
     return parser.parse_args(arguments)
 
