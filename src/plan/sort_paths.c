@@ -28,6 +28,7 @@
 #include "optimizer/tlist.h"
 #include "utils/selfuncs.h"
 
+#include "exec/limit_bound.h"
 #include "loading.h"
 #include "plan/key_values.h"
 #include "plan/sort_cost.h"
@@ -181,13 +182,27 @@ unsorted_input(const PlannerInfo *root, const RelOptInfo *input_rel,
 	return pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ? NULL : input;
 }
 
+/*
+ * Returns how many sorted rows the query wants, as far as that is known.  The planner's limit_tuples
+ * is for queries without groups, windows and DISTINCT.
+ */
+static double
+rows_wanted(const PlannerInfo *root)
+{
+	const Query *query = root->parse;
+	double		bound = gpusort_limit_bound_estimate(query->limitCount, query->limitOffset,
+													 query->limitOption);
+
+	return query->hasTargetSRFs || bound < 0 ? GPUSORT_NO_BOUND : bound;
+}
+
 /* Make a sort of the input in one process, or return NULL. */
 static Path *
 serial_path(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input)
 {
 	Path	   *sort = gpusort_cost_sort_path(root, ordered_rel, input,
 											  root->sort_pathkeys,
-											  root->limit_tuples);
+											  rows_wanted(root));
 	Path	   *const sorts[2] = {sort, NULL};
 
 	if (sort != NULL && waits_for_servers(root, ordered_rel, input))
@@ -212,7 +227,7 @@ add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 		!pathkeys_contained_in(pathkeys, partial->pathkeys))
 		parallel = gpusort_cost_parallel_sort_path(root, ordered_rel, partial,
 												   rows_of(ordered_rel), pathkeys,
-												   root->limit_tuples);
+												   rows_wanted(root));
 	if (input != NULL && ((parallel != NULL && gpu) || !sorts_in_parallel(ordered_rel)))
 		add_ordered_path(root, ordered_rel,
 						 serial_path(root, ordered_rel, input));

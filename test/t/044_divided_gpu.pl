@@ -99,6 +99,10 @@ $node->safe_psql('postgres', 'CREATE TABLE measured AS SELECT g % 100 AS a, g % 
 like($node->safe_psql('postgres', 'SET max_parallel_workers_per_gather = 3; SET min_parallel_table_scan_size = 0;
 	EXPLAIN SELECT a, b, percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM measured GROUP BY a, b ORDER BY a, b'),
 	qr/Divided By: a, b/, 'medians in order: EXPLAIN');
+# Each process looks for the first of its groups: a LIMIT leaves nothing for a GPU to sort.
+like($node->safe_psql('postgres', 'SET max_parallel_workers_per_gather = 2; SET min_parallel_table_scan_size = 0; SET jit = off;
+	EXPLAIN SELECT v, count(*), sum(a), avg(b) FROM measured GROUP BY v ORDER BY 2 DESC, v LIMIT 10'),
+	qr/Gather Merge.*Sort.*GroupAggregate.*Divided By: v/s, 'the first groups: EXPLAIN');
 holds_nothing($node, 'rows');
 leaves_nothing($node, 'rows');
 
