@@ -79,10 +79,10 @@ sorts_like_stock($node, 'on the GPU', $on_gpu);
 	my $default = $node->safe_psql('postgres', "$auto = -1; $explain");
 	ok($measured ne '' && $measured <= 20000 ? $default !~ $few : $default =~ $few, 'gpu_min_rows: as measured');
 }
-# "auto" looks at the statistics of strings, in which a GPU compares 16 bytes.
+# "auto" looks at the statistics of strings, in which a GPU compares 24 bytes.
 $node->safe_psql('postgres', q{
 	CREATE TABLE strings AS SELECT i AS id, 'word ' || i % 100 AS few, substr(md5(i::text), 1, 20) AS many,
-		'https://example.org/' || md5(i::text) AS far, CASE WHEN i % 2 = 0 THEN '' ELSE md5(i::text) END AS half,
+		'https://www.example.org/item/' || md5(i::text) AS far, CASE WHEN i % 2 = 0 THEN '' ELSE md5(i::text) END AS half,
 		i % 1000 AS n, 'b' || i % 50 AS b, 'c' || i % 3 AS c
 	FROM generate_series(1, 20000) AS i;
 	VACUUM ANALYZE strings});

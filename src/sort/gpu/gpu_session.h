@@ -18,7 +18,7 @@
  * The number of words of a string in a key.  On a device, longer keys cost less than
  * breaking ties afterwards.
  */
-#define GPUSORT_GPU_STRING_WORDS	2
+#define GPUSORT_GPU_STRING_WORDS	3
 
 typedef struct GsGpuSession GsGpuSession;
 
