@@ -42,11 +42,10 @@ class GpuChoiceLines:
         return name
 
     def compare(self, kind, table, query, workers):
-        """Compares what is done on the CPU with the rest."""
+        """Compares what is done on the CPU with the rest.  The plans are those of a run for warming up."""
         suffix = f'_{workers}' if workers else ''
-        ways = [f'{where}{suffix}' for where in ('cpu', 'gpu', 'auto')]
+        ways = self.lines.chosen([f'{where}{suffix}' for where in ('cpu', 'gpu', 'auto')])
         for way in ways:
-            self.lines.run_way(way, lambda session: session.time(discarded(query)))
             plan = self.lines.run_way(way, lambda session: self.lines.analyze(session, query, 'OFF'))
             self.lines.note_plan(way, f'choice_{kind}', plan, self.lines.shape(way, table))
         self.lines.time_in_turn(ways, lambda way: self.lines.run_way(
