@@ -146,7 +146,7 @@ def draw_scale(rows, directory):
                   'rows', 'rows', log=True)
     keys = {'narrow': 'two int8', 'ordinary': '15 columns by int8', 'reports': '15 columns by one of 1000 texts and int8'}
     curve_picture(directory, 'gpu-or-cpu', [
-        (f'{keys[kind]}, {workers} workers', select(rows, file=CHOICE, line=f'choice_{kind}', workers=workers))
+        (f'{keys[kind]}, {workers} workers', select(measured, file=CHOICE, line=f'choice_{kind}', workers=workers))
         for kind in keys for workers in ('2', '8')], 'rows', 'rows', log=True)
     curve_picture(directory, 'over-workers', [
         (f'{titles[kind]}, {row["cores"]} cores, {int(row["rows"]) / 1e6:g} M rows',
