@@ -148,6 +148,22 @@ SELECT check_rows('SELECT other, id, row_number() OVER (PARTITION BY other ORDER
 RESET random_page_cost;
 DROP INDEX facts_other;
 
+-- a scan of an index takes less than the planner charges if the table is in its order
+CREATE TABLE lines AS
+	SELECT g / 4 AS id, g % 4 AS line, (g % 90)::numeric AS price, repeat('x', 120) AS pad FROM generate_series(1, 200000) g;
+CREATE TABLE shuffled AS SELECT * FROM lines ORDER BY hashint4(id * 4 + line);
+ALTER TABLE lines ADD PRIMARY KEY (id, line);
+ALTER TABLE shuffled ADD PRIMARY KEY (id, line);
+VACUUM ANALYZE lines, shuffled;
+SET enable_hashagg = off;
+EXPLAIN (COSTS OFF) SELECT id, sum(price) FROM lines GROUP BY id HAVING sum(price) > 99;
+EXPLAIN (COSTS OFF) SELECT id, sum(price) FROM shuffled GROUP BY id HAVING sum(price) > 99;
+EXPLAIN (COSTS OFF) SELECT id, line, price FROM lines ORDER BY id, line;
+EXPLAIN (COSTS OFF) SELECT id, line, price FROM shuffled ORDER BY id, line;
+SELECT check_rows('SELECT id, sum(price) AS s FROM lines GROUP BY id HAVING sum(price) > 99');
+RESET enable_hashagg;
+DROP TABLE lines, shuffled;
+
 -- merge joins; not with a table that makes a small hash table
 EXPLAIN (COSTS OFF) SELECT * FROM facts JOIN dims ON other = dims.id;
 EXPLAIN (COSTS OFF) SELECT * FROM facts JOIN small ON many = small.id;

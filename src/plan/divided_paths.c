@@ -106,12 +106,8 @@ divided_keys(const Path *sort)
 	return intVal(linitial(((const CustomPath *) sort)->custom_private));
 }
 
-/*
- * Returns the path from which a path has its rows, or the outer one of two; or NULL if it is
- * another path.
- */
-static const Path *
-input_of(const Path *path)
+Path *
+gpusort_path_input(const Path *path)
 {
 	if (GPUSORT_IS_UNIQUE_PATH(path))
 		return ((const GsUniquePath *) path)->subpath;
@@ -182,7 +178,7 @@ gpusort_division_of(PlannerInfo *root, const Path *path)
 			return division_of_subquery(root, (const SubqueryScanPath *) path);
 		if (IsA(path, MergePath) && adds_rows((const JoinPath *) path))
 			return NIL;
-		path = input_of(path);
+		path = gpusort_path_input(path);
 	}
 	return path != NULL ? list_copy_head(path->pathkeys, divided_keys(path)) : NIL;
 }
@@ -318,7 +314,7 @@ gpusort_divided_share(PlannerInfo *root, const Path *path)
 {
 	double		share = 1;
 
-	for (; path != NULL; path = input_of(path))
+	for (; path != NULL; path = gpusort_path_input(path))
 	{
 		if (is_divided_sort(path))
 			share = Max(share, share_of_keys(root, path->parent, path->pathkeys,
@@ -376,7 +372,7 @@ lowest_sort(const Path *path)
 {
 	const Path *lowest = NULL;
 
-	for (; path != NULL; path = input_of(path))
+	for (; path != NULL; path = gpusort_path_input(path))
 		if (is_divided_sort(path))
 			lowest = path;
 	return lowest;
@@ -493,13 +489,13 @@ gpusort_sorted_for_node(const Path *input)
 static bool
 is_sorted_otherwise(const GsSortedNode *node, const Path *best)
 {
-	const Path *input = input_of(best);
+	const Path *input = gpusort_path_input(best);
 	int			nkeys = list_length(node->pathkeys);
 
 	if (IsA(best, ProjectionPath))
 		return is_sorted_otherwise(node, input);
 	return input != NULL && gpusort_sorted_for_node(input) &&
-		(IsA(input, SortPath) ? input_of(input) : input)->parent == node->input_rel &&
+		(IsA(input, SortPath) ? gpusort_path_input(input) : input)->parent == node->input_rel &&
 		list_length(input->pathkeys) == nkeys &&
 		gpusort_count_columns_of(node->pathkeys, input->pathkeys) == nkeys &&
 		!pathkeys_contained_in(node->pathkeys, input->pathkeys);

@@ -108,6 +108,12 @@ extern bool gpusort_divided_pair_paths(PlannerInfo *root, RelOptInfo *const rels
  */
 extern List *gpusort_division_of(PlannerInfo *root, const Path *path);
 
+/*
+ * Returns the path from which a path has its rows, or the outer one of two; or NULL if it is
+ * another path.
+ */
+extern Path *gpusort_path_input(const Path *path);
+
 /* Returns how many pathkeys in a row, the first ones, are of columns that others have. */
 extern int	gpusort_count_columns_of(const List *pathkeys, const List *others);
 

@@ -349,7 +349,8 @@ ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
 		return ordered;
 	*sort = gpusort_cost_cheapest_sort_path(join->root, rel, input, partial, pathkeys);
 	if (*sort != NULL &&
-		(ordered == NULL || (*sort)->total_cost < ordered->total_cost))
+		(ordered == NULL ||
+		 (*sort)->total_cost < gpusort_cost_index_scan(join->root, ordered)))
 		return *sort;
 	*sort = NULL;
 	if (ordered != NULL)

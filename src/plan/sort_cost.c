@@ -15,12 +15,16 @@
 
 #include <math.h>
 
+#include "catalog/pg_statistic.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "exec/limit_bound.h"
+#include "plan/divided_paths.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
@@ -70,6 +74,9 @@
  * the planner charges and to what a SetOp takes to compare sorted rows, in the same units.
  */
 #define HASH_SETOP_ROW_COST	30.0
+
+/* Since this correlation of a column with the places of rows, a table is in its order. */
+#define IN_INDEX_ORDER		0.95
 
 /* What a path over sorts costs at least, in proportion to their inputs. */
 #define LEAST_SORT			1.005
@@ -157,6 +164,69 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 		path->total_cost += 2 * pages;
 		if (!method->runs)
 			path->total_cost += per_unit * DISK_ROW_COST;
+	}
+}
+
+/* Is a table in the order of its first column of an index, by the statistics? */
+static bool
+is_in_index_order(const PlannerInfo *root, const IndexOptInfo * index)
+{
+	Oid			table = root->simple_rte_array[index->rel->relid]->relid;
+	HeapTuple	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
+											 Int16GetDatum(index->indexkeys[0]),
+											 BoolGetDatum(false));
+	AttStatsSlot slot;
+	bool		in_order = false;
+
+	if (!HeapTupleIsValid(statistics))
+		return false;
+	if (get_attstatsslot(&slot, statistics, STATISTIC_KIND_CORRELATION, InvalidOid,
+						 ATTSTATSSLOT_NUMBERS))
+	{
+		in_order = slot.nnumbers == 1 && fabs(slot.numbers[0]) >= IN_INDEX_ORDER;
+		free_attstatsslot(&slot);
+	}
+	ReleaseSysCache(statistics);
+	return in_order;
+}
+
+Cost
+gpusort_cost_index_scan(const PlannerInfo *root, const Path *path)
+{
+	const		IndexOptInfo *index;
+	const RelOptInfo *rel = path->parent;
+	const		QualCost *target = &path->pathtarget->cost;
+	bool		only = path->pathtype == T_IndexOnlyScan;
+	double		pages = only ? rel->pages * (1 - rel->allvisfrac) : rel->pages;
+	Cost		cost;
+
+	if (!IsA(path, IndexPath) || ((const IndexPath *) path)->indexclauses != NIL ||
+		!(only ? enable_indexonlyscan : enable_indexscan))
+		return path->total_cost;
+	index = ((const IndexPath *) path)->indexinfo;
+	if (pages > 0 && !is_in_index_order(root, index))
+		return path->total_cost;
+	cost = (index->pages + pages) * seq_page_cost + index->tuples *
+		(cpu_tuple_cost + cpu_index_tuple_cost + rel->baserestrictcost.per_tuple) +
+		rel->baserestrictcost.startup + target->startup + target->per_tuple * path->rows;
+	return Min(cost, path->total_cost);
+}
+
+void
+gpusort_cost_correct_index_scan(const PlannerInfo *root, Path *best)
+{
+	Path	   *path = best;
+	Cost		excess;
+
+	while (path != NULL && !IsA(path, IndexPath) && !IsA(path, SubqueryScanPath))
+		path = gpusort_path_input(path);
+	if (path == NULL)
+		return;
+	excess = path->total_cost - gpusort_cost_index_scan(root, path);
+	for (path = best; path != NULL && excess > 0; path = gpusort_path_input(path))
+	{
+		path->total_cost -= excess;
+		path->startup_cost = Min(path->startup_cost, path->total_cost);
 	}
 }
 

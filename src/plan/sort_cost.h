@@ -39,6 +39,16 @@ extern Path *gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 extern Path *gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial,
 											double rows, List *pathkeys);
 
+/*
+ * Returns what a path costs.  The planner charges the scan of a whole index up to twice what it
+ * takes if the table is in its order: pages of the index as if they were anywhere, and if it has
+ * several columns, pages of the table, too.
+ */
+extern Cost gpusort_cost_index_scan(const PlannerInfo *root, const Path *path);
+
+/* Charge the planner's best path above a table so, if it reads a whole index. */
+extern void gpusort_cost_correct_index_scan(const PlannerInfo *root, Path *best);
+
 /* Returns the cheapest partial path of a relation, or NULL if there is none. */
 extern Path *gpusort_cost_partial_path(const RelOptInfo *rel);
 

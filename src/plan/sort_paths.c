@@ -595,6 +595,9 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		(stage == UPPERREL_ORDERED ? rows_of(output_rel) :
 		 input_rel->cheapest_total_path->rows) < gpusort_settings_plan_rows())
 		return;
+	if (IS_SIMPLE_REL(input_rel) && input_rel->rtekind == RTE_RELATION &&
+		output_rel->pathlist != NIL)
+		gpusort_cost_correct_index_scan(root, linitial(output_rel->pathlist));
 	switch (stage)
 	{
 		case UPPERREL_GROUP_AGG:
