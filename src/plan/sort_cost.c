@@ -167,9 +167,9 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 	}
 }
 
-/* Is a table in the order of its first column of an index, by the statistics? */
+/* Is a table in the order of an index's first column, by the statistics? */
 static bool
-is_in_index_order(const PlannerInfo *root, const IndexOptInfo * index)
+is_in_index_order(const PlannerInfo *root, const IndexOptInfo *index)
 {
 	Oid			table = root->simple_rte_array[index->rel->relid]->relid;
 	HeapTuple	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
@@ -193,9 +193,9 @@ is_in_index_order(const PlannerInfo *root, const IndexOptInfo * index)
 Cost
 gpusort_cost_index_scan(const PlannerInfo *root, const Path *path)
 {
-	const		IndexOptInfo *index;
+	const IndexOptInfo *index;
 	const RelOptInfo *rel = path->parent;
-	const		QualCost *target = &path->pathtarget->cost;
+	const QualCost *target = &path->pathtarget->cost;
 	bool		only = path->pathtype == T_IndexOnlyScan;
 	double		pages = only ? rel->pages * (1 - rel->allvisfrac) : rel->pages;
 	Cost		cost;
