@@ -81,6 +81,9 @@
 /* What a path over sorts costs at least, in proportion to their inputs. */
 #define LEAST_SORT			1.005
 
+/* By this part the cost of a sort is lowered at most if a merge join does not read all of it. */
+#define MOST_LOWERED		0.9
+
 /* How a sort would be done. */
 typedef struct GsSortMethod
 {
@@ -496,7 +499,7 @@ static void
 lower_path(Path *path, Path *const sorts[2], Cost excess)
 {
 	Cost		cost = own_cost(path, sorts) + cost_of_sort(sorts[0]) + cost_of_sort(sorts[1]);
-	double		part = Min(excess / cost, 1);
+	double		part = excess < cost ? excess / cost : MOST_LOWERED;
 	Cost		total = path->total_cost - excess;
 	Cost		startup = path->startup_cost;
 
