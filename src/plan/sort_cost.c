@@ -24,7 +24,6 @@
 #include "utils/syscache.h"
 
 #include "exec/limit_bound.h"
-#include "plan/divided_paths.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
@@ -213,24 +212,6 @@ gpusort_cost_index_scan(const PlannerInfo *root, const Path *path)
 		(cpu_tuple_cost + cpu_index_tuple_cost + rel->baserestrictcost.per_tuple) +
 		rel->baserestrictcost.startup + target->startup + target->per_tuple * path->rows;
 	return Min(cost, path->total_cost);
-}
-
-void
-gpusort_cost_correct_index_scan(const PlannerInfo *root, Path *best)
-{
-	Path	   *path = best;
-	Cost		excess;
-
-	while (path != NULL && !IsA(path, IndexPath) && !IsA(path, SubqueryScanPath))
-		path = gpusort_path_input(path);
-	if (path == NULL)
-		return;
-	excess = path->total_cost - gpusort_cost_index_scan(root, path);
-	for (path = best; path != NULL && excess > 0; path = gpusort_path_input(path))
-	{
-		path->total_cost -= excess;
-		path->startup_cost = Min(path->startup_cost, path->total_cost);
-	}
 }
 
 static Path *

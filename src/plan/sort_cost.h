@@ -46,9 +46,6 @@ extern Path *gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, 
  */
 extern Cost gpusort_cost_index_scan(const PlannerInfo *root, const Path *path);
 
-/* Charge the planner's best path above a table so, if it reads a whole index. */
-extern void gpusort_cost_correct_index_scan(const PlannerInfo *root, Path *best);
-
 /* Returns the cheapest partial path of a relation, or NULL if there is none. */
 extern Path *gpusort_cost_partial_path(const RelOptInfo *rel);
 

@@ -183,8 +183,8 @@ unsorted_input(const PlannerInfo *root, const RelOptInfo *input_rel,
 }
 
 /*
- * Returns how many sorted rows the query wants, as far as that is known.  The planner's limit_tuples
- * is for queries without groups, windows and DISTINCT.
+ * Returns how many sorted rows the query wants, as far as that is known.  The planner's
+ * limit_tuples is for queries without groups, windows and DISTINCT.
  */
 static double
 rows_wanted(const PlannerInfo *root)
@@ -579,6 +579,25 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 	gpusort_sorted_node_add(&node, path, best);
 }
 
+/* Charge the planner's best path above a table what the scan of a whole index takes. */
+static void
+correct_index_scan(const PlannerInfo *root, Path *best)
+{
+	Path	   *path = best;
+	Cost		excess;
+
+	while (path != NULL && !IsA(path, IndexPath) && !IsA(path, SubqueryScanPath))
+		path = gpusort_path_input(path);
+	if (path == NULL)
+		return;
+	excess = path->total_cost - gpusort_cost_index_scan(root, path);
+	for (path = best; path != NULL && excess > 0; path = gpusort_path_input(path))
+	{
+		path->total_cost -= excess;
+		path->startup_cost = Min(path->startup_cost, path->total_cost);
+	}
+}
+
 static void
 add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 				RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
@@ -597,7 +616,7 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		return;
 	if (IS_SIMPLE_REL(input_rel) && input_rel->rtekind == RTE_RELATION &&
 		output_rel->pathlist != NIL)
-		gpusort_cost_correct_index_scan(root, linitial(output_rel->pathlist));
+		correct_index_scan(root, linitial(output_rel->pathlist));
 	switch (stage)
 	{
 		case UPPERREL_GROUP_AGG:
