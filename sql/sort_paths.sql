@@ -160,9 +160,15 @@ EXPLAIN (COSTS OFF) SELECT id, sum(price) FROM lines GROUP BY id HAVING sum(pric
 EXPLAIN (COSTS OFF) SELECT id, sum(price) FROM shuffled GROUP BY id HAVING sum(price) > 99;
 EXPLAIN (COSTS OFF) SELECT id, line, price FROM lines ORDER BY id, line;
 EXPLAIN (COSTS OFF) SELECT id, line, price FROM shuffled ORDER BY id, line;
+-- nor if the first column of the index has few values
+CREATE TABLE days AS
+	SELECT g / 40000 AS day, hashint4(g) AS code, g % 17 AS kind, repeat('x', 120) AS pad FROM generate_series(1, 200000) g;
+CREATE INDEX ON days (day, code);
+VACUUM ANALYZE days;
+EXPLAIN (COSTS OFF) SELECT day, code, kind FROM days ORDER BY day, code;
 SELECT check_rows('SELECT id, sum(price) AS s FROM lines GROUP BY id HAVING sum(price) > 99');
 RESET enable_hashagg;
-DROP TABLE lines, shuffled;
+DROP TABLE lines, shuffled, days;
 
 -- merge joins; not with a table that makes a small hash table
 EXPLAIN (COSTS OFF) SELECT * FROM facts JOIN dims ON other = dims.id;

@@ -212,23 +212,6 @@ is_candidate(const PlannerInfo *root, const AggInfo *info)
 		!contain_volatile_functions((Node *) aggref);
 }
 
-/* Is a table in the order of a column, by its statistics? */
-static bool
-is_in_order(const VariableStatData *variable)
-{
-	AttStatsSlot slot;
-	bool		in_order = false;
-
-	if (get_attstatsslot(&slot, variable->statsTuple,
-						 STATISTIC_KIND_CORRELATION, InvalidOid,
-						 ATTSTATSSLOT_NUMBERS))
-	{
-		in_order = slot.nnumbers == 1 && fabs(slot.numbers[0]) >= 1;
-		free_attstatsslot(&slot);
-	}
-	return in_order;
-}
-
 static GsAggKey
 look_up_key(PlannerInfo *root, const Aggref *aggref)
 {
@@ -247,7 +230,7 @@ look_up_key(PlannerInfo *root, const Aggref *aggref)
 			(Form_pg_statistic) GETSTRUCT(variable.statsTuple);
 
 		key.null_fraction = form->stanullfrac;
-		key.in_order = is_in_order(&variable);
+		key.in_order = gpusort_cost_correlation(variable.statsTuple) >= 1;
 	}
 	ReleaseVariableStats(variable);
 	return key;

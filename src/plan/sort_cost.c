@@ -169,7 +169,25 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 	}
 }
 
-/* Is a table in the order of an index's first column, by the statistics? */
+double
+gpusort_cost_correlation(HeapTuple statistics)
+{
+	AttStatsSlot slot;
+	double		correlation = 0;
+
+	if (!get_attstatsslot(&slot, statistics, STATISTIC_KIND_CORRELATION, InvalidOid,
+						  ATTSTATSSLOT_NUMBERS))
+		return 0;
+	if (slot.nnumbers == 1)
+		correlation = fabs(slot.numbers[0]);
+	free_attstatsslot(&slot);
+	return correlation;
+}
+
+/*
+ * Is a table in the order of an index, by the statistics of its first column?  Further columns
+ * do not matter if the rows of a value are on a page or two.
+ */
 static bool
 is_in_index_order(const PlannerInfo *root, const IndexOptInfo *index)
 {
@@ -177,17 +195,16 @@ is_in_index_order(const PlannerInfo *root, const IndexOptInfo *index)
 	HeapTuple	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
 											 Int16GetDatum(index->indexkeys[0]),
 											 BoolGetDatum(false));
-	AttStatsSlot slot;
-	bool		in_order = false;
+	double		distinct;
+	bool		in_order;
 
 	if (!HeapTupleIsValid(statistics))
 		return false;
-	if (get_attstatsslot(&slot, statistics, STATISTIC_KIND_CORRELATION, InvalidOid,
-						 ATTSTATSSLOT_NUMBERS))
-	{
-		in_order = slot.nnumbers == 1 && fabs(slot.numbers[0]) >= IN_INDEX_ORDER;
-		free_attstatsslot(&slot);
-	}
+	distinct = ((Form_pg_statistic) GETSTRUCT(statistics))->stadistinct;
+	if (distinct < 0)
+		distinct *= -index->rel->tuples;
+	in_order = gpusort_cost_correlation(statistics) >= IN_INDEX_ORDER &&
+		(index->nkeycolumns == 1 || distinct >= index->rel->pages);
 	ReleaseSysCache(statistics);
 	return in_order;
 }

@@ -8,6 +8,7 @@
 #ifndef GPUSORT_SORT_COST_H
 #define GPUSORT_SORT_COST_H
 
+#include "access/htup.h"
 #include "nodes/pathnodes.h"
 
 /* A path must be cheaper by this factor to be preferred: the planner compares costs fuzzily. */
@@ -38,6 +39,12 @@ extern Path *gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
  */
 extern Path *gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial,
 											double rows, List *pathkeys);
+
+/*
+ * Returns the correlation between the values of a column and the places of its rows, by its
+ * statistics: 1 if the table is in their order, or in the opposite one.
+ */
+extern double gpusort_cost_correlation(HeapTuple statistics);
 
 /*
  * Returns what a path costs.  The planner charges the scan of a whole index up to twice what it
