@@ -50,6 +50,18 @@ SELECT result, string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute,
 WHERE attrelid = 'holes'::regclass AND attnum > 0 GROUP BY result;
 SELECT check_sort('SELECT h, g, f, e, d, c, b, a, id FROM holes ORDER BY d, id', 'd, id');
 SELECT check_sort('SELECT id, id AS again, d, d AS d_again FROM holes ORDER BY id DESC', 'id');
+-- columns of fixed length behind one of variable length, most of which a query does not want
+CREATE TABLE behind AS
+	SELECT repeat('t', n % 7) AS t, n::int2 AS a, n * 5 AS b, chr(97 + n % 26)::"char" AS c, n % 3 = 0 AS d,
+		   -n::int8 AS e, (n * 7)::int2 AS f, md5(n::text)::uuid AS g, n / 3.0::float4 AS h, chr(97 + n % 9)::name AS i,
+		   (n * 3)::int2 AS j, repeat('u', n % 5) AS k, n * 11 AS l, n % 5 = 0 AS m, n AS id
+	FROM generate_series(1, 600) n;
+SELECT result, string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute,
+	LATERAL check_sort(format('SELECT %I AS v, id FROM behind ORDER BY id DESC', attname), 'id') result
+WHERE attrelid = 'behind'::regclass AND attnum > 0 GROUP BY result;
+SELECT result, count(*) FROM pg_attribute p, pg_attribute q,
+	LATERAL check_sort(format('SELECT %I AS v, %I AS w FROM behind ORDER BY w', p.attname, q.attname), 'w') result
+WHERE p.attrelid = 'behind'::regclass AND p.attnum > 0 AND q.attrelid = p.attrelid AND q.attnum > 0 GROUP BY result;
 -- rows of NULLs alone
 SELECT check_sort('SELECT * FROM (SELECT a, b, c FROM holes WHERE id & 7 = 7 OFFSET 0) s ORDER BY a', 'a');
 CREATE TABLE nulls AS SELECT NULL::int4 AS a, NULL::text AS b FROM generate_series(1, 300);

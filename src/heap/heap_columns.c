@@ -4,7 +4,8 @@
  *		Extracts columns from heap tuples.
  *
  * In a tuple without NULLs, the leading columns of fixed length are at
- * constant offsets.
+ * constant offsets.  Others are found by going from one attribute to the next.  There, attributes
+ * of fixed length that nobody wants are passed with the one before them, in a single step.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,6 +25,17 @@ typedef struct GsHeapColumn
 	uint32		offset;			/* if it is constant */
 } GsHeapColumn;
 
+/* How to go from an attribute to the next one. */
+typedef struct GsWalkStep
+{
+	bool		wanted;
+	bool		byval;
+	uint8		align;			/* bytes */
+	int16		length;			/* as attlen */
+	int16		passed;			/* without NULLs, attributes in this step: */
+	uint32		bytes;			/* if of fixed length, it and unwanted ones */
+} GsWalkStep;
+
 struct GsHeapColumns
 {
 	TupleDesc	table;
@@ -34,7 +46,8 @@ struct GsHeapColumns
 	int			walk_attno;
 	uint32		walk_offset;	/* offset at which that one may begin, in a
 								 * tuple without NULLs */
-	Datum	   *values;
+	GsWalkStep *steps;			/* by attribute */
+	Datum	   *values;			/* of wanted ones */
 	bool	   *isnull;
 
 	/* First the columns with constant offsets, then the others. */
@@ -62,6 +75,47 @@ plan_walk(GsHeapColumns *columns, uint32 *offsets)
 	}
 	columns->walk_attno = attno;
 	columns->walk_offset = offset;
+}
+
+/* Let an attribute's step pass the next ones, if these are of fixed length and not wanted. */
+static void
+extend_step(const GsHeapColumns *columns, int attno)
+{
+	GsWalkStep *step = &columns->steps[attno - 1];
+
+	for (int i = attno; i < columns->max_attno; i++)
+	{
+		const GsWalkStep *next = &columns->steps[i];
+
+		if (next->wanted || next->length < 0 || next->align > step->align)
+			break;
+		step->bytes = TYPEALIGN(next->align, step->bytes) + next->length;
+		step->passed++;
+	}
+}
+
+static void
+plan_steps(GsHeapColumns *columns, int n, const AttrNumber *attnos)
+{
+	columns->steps = palloc0(Max(columns->max_attno, 1) * sizeof(GsWalkStep));
+	for (int i = 0; i < columns->max_attno; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(columns->table, i);
+
+		columns->steps[i] = (GsWalkStep)
+		{
+			.byval = att->attbyval,
+				.align = att_align_nominal(1, att->attalign),
+				.length = att->attlen,
+				.passed = 1,
+				.bytes = Max(att->attlen, 0)
+		};
+	}
+	for (int i = 0; i < n; i++)
+		columns->steps[attnos[i] - 1].wanted = true;
+	for (int attno = 1; attno <= columns->max_attno; attno++)
+		if (columns->steps[attno - 1].length > 0)
+			extend_step(columns, attno);
 }
 
 static void
@@ -101,6 +155,7 @@ gpusort_heap_columns_create(TupleDesc table, int n, const AttrNumber *attnos,
 	columns->isnull = palloc(Max(columns->max_attno, 1) * sizeof(bool));
 	offsets = palloc(Max(columns->max_attno, 1) * sizeof(uint32));
 	plan_walk(columns, offsets);
+	plan_steps(columns, n, attnos);
 	add_columns(columns, n, attnos, targets, offsets, true);
 	columns->nfixed = columns->ncolumns;
 	add_columns(columns, n, attnos, targets, offsets, false);
@@ -120,39 +175,65 @@ extract_fixed(const GsHeapColumns *columns, char *data, Datum *values)
 	}
 }
 
+/* Returns the offset behind an attribute that is at 'offset', and those that its step passes. */
+static inline uint32
+offset_behind(const GsWalkStep *step, const char *data, uint32 offset, uint32 bytes)
+{
+	if (step->length > 0)
+		return offset + bytes;
+	return offset + (step->length == -1 ? VARSIZE_ANY(data + offset) :
+					 strlen(data + offset) + 1);
+}
+
 /*
- * Extract a tuple's attributes one after the other, from 'first_attno' to the
- * last requested one.  The first one begins at 'offset', before alignment.
+ * Extract the wanted ones of a tuple's attributes, from 'first_attno' to the last one that both
+ * the tuple and the result have.  The first one begins at 'offset', before alignment.
  */
-static void
-extract_by_walk(GsHeapColumns *columns, HeapTupleHeader tuple, int first_attno,
-				uint32 offset)
+static pg_attribute_always_inline void
+walk(GsHeapColumns *columns, HeapTupleHeader tuple, int first_attno, uint32 offset,
+	 bool has_nulls)
 {
 	char	   *data = (char *) tuple + tuple->t_hoff;
-	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
 	int			natts = Min(HeapTupleHeaderGetNatts(tuple), columns->max_attno);
+	const GsWalkStep *step;
 
-	for (int i = first_attno - 1; i < natts; i++)
+	for (int i = first_attno - 1; i < natts; i += has_nulls ? 1 : step->passed)
 	{
-		Form_pg_attribute att = TupleDescAttr(columns->table, i);
-
-		columns->isnull[i] = has_nulls && att_isnull(i, tuple->t_bits);
-		columns->values[i] = (Datum) 0;
-		if (columns->isnull[i])
-			continue;
-		offset = att_align_pointer(offset, att->attalign, att->attlen,
-								   data + offset);
-		columns->values[i] = fetchatt(att, data + offset);
-		offset = att_addlength_pointer(offset, att->attlen, data + offset);
+		step = &columns->steps[i];
+		if (has_nulls)
+		{
+			columns->isnull[i] = att_isnull(i, tuple->t_bits);
+			columns->values[i] = (Datum) 0;
+			if (columns->isnull[i])
+				continue;
+		}
+		if (step->length != -1 || !VARATT_NOT_PAD_BYTE(data + offset))
+			offset = TYPEALIGN(step->align, offset);
+		if (step->wanted)
+		{
+			columns->values[i] = fetch_att(data + offset, step->byval, step->length);
+			columns->isnull[i] = false;
+		}
+		offset = offset_behind(step, data, offset, has_nulls ? step->length : step->bytes);
 	}
+}
 
-	/* The tuple lacks columns that were added to the table later. */
-	for (int i = Max(natts, first_attno - 1); i < columns->max_attno; i++)
+/* Extract the wanted attributes of a tuple that has NULLs or lacks attributes. */
+static void
+extract_incomplete(GsHeapColumns *columns, HeapTupleHeader tuple)
+{
+	if (tuple->t_infomask & HEAP_HASNULL)
+		walk(columns, tuple, 1, 0, true);
+	else
+		walk(columns, tuple, 1, 0, false);
+
+	/* Columns that were added to the table later. */
+	for (int i = HeapTupleHeaderGetNatts(tuple); i < columns->max_attno; i++)
 		columns->values[i] = getmissingattr(columns->table, i + 1,
 											&columns->isnull[i]);
 }
 
-/* Copy the columns from the c-th on to the result, after extract_by_walk(). */
+/* Copy the columns from the c-th on to the result, after walk(). */
 static inline void
 extract_walked(const GsHeapColumns *columns, int c, Datum *values, bool *isnull)
 {
@@ -195,15 +276,14 @@ gpusort_heap_columns_extract(GsHeapColumns *columns, HeapTupleHeader tuple,
 		extract_fixed(columns, (char *) tuple + tuple->t_hoff, values);
 		if (columns->nfixed < columns->ncolumns)
 		{
-			extract_by_walk(columns, tuple, columns->walk_attno,
-							columns->walk_offset);
+			walk(columns, tuple, columns->walk_attno, columns->walk_offset, false);
 			extract_walked(columns, columns->nfixed, values, isnull);
 		}
 	}
 	else
 	{
 		columns->has_nulls = true;
-		extract_by_walk(columns, tuple, 1, 0);
+		extract_incomplete(columns, tuple);
 		extract_walked(columns, 0, values, isnull);
 	}
 }
