@@ -22,6 +22,7 @@ typedef struct GsComparedKey
 	SortSupportData ssup;
 	GsKeyEncoding encoding;
 	bool		has_weights;	/* does the encoding have them? */
+	bool		nested;			/* does a value consist of others? */
 	bool		descending;
 } GsComparedKey;
 
@@ -57,15 +58,23 @@ gpusort_key_comparison_create(const GsSortKeys *keys)
 		GsComparedKey *key = &comparison->keys[k];
 
 		gpusort_key_comparison_prepare(keys, k, &key->ssup);
-		if (!OidIsValid(keys->collations[k]) ||
-			gpusort_distrust_has(keys->operators[k], keys->collations[k]))
+		if (gpusort_distrust_has(keys->operators[k], keys->collations[k]))
 			continue;
 		key->encoding = gpusort_key_encoding_find(keys->operators[k],
 												  keys->collations[k],
 												  &key->descending);
 		key->has_weights = gpusort_key_encoding_has_weights(&key->encoding);
+		key->nested = key->encoding.kind == GS_ENCODE_NESTED;
 	}
 	return comparison;
+}
+
+/* Do two values that are neither compressed nor elsewhere consist of the same bytes? */
+static inline bool
+are_same_bytes(const void *a, const void *b)
+{
+	return !VARATT_IS_EXTERNAL(a) && VARSIZE_ANY(a) == VARSIZE_ANY(b) &&
+		memcmp(a, b, VARSIZE_ANY(a)) == 0;
 }
 
 /* Compare two values of a sort key. */
@@ -81,6 +90,9 @@ compare_key(const GsComparedKey *key, Datum a, bool a_isnull, Datum b, bool b_is
 		if (cmp != 0 || same)
 			return key->descending ? -cmp : cmp;
 	}
+	if (key->nested && !a_isnull && !b_isnull &&
+		are_same_bytes(DatumGetPointer(a), DatumGetPointer(b)))
+		return 0;
 	return ApplySortComparator(a, a_isnull, b, b_isnull, (SortSupport) &key->ssup);
 }
 

@@ -33,10 +33,10 @@
 #include "work.h"
 
 /*
- * The words of a string that are encoded for a merge.  More of them save calls of the
- * comparator if strings begin alike, and take time if they do not.
+ * The words of a string that are encoded for a merge, as many as a key can have.  They save calls
+ * of the comparator if strings begin alike, and take a hundredth longer if they do not.
  */
-#define STRING_WORDS	2
+#define STRING_WORDS	GPUSORT_CPU_MAX_KEY_WORDS
 
 /* A pivot is a string of at most this many bytes, so that its words tell more. */
 #define MAX_PIVOT_BYTES	1024
@@ -375,13 +375,11 @@ use_pivot(GsRunMerge *merge)
 	caller = MemoryContextSwitchTo(merge->context);
 	merge->has_pivot = copy_string(merge, source, &value);
 	if (merge->has_pivot)
-		gpusort_key_plan_set_pivot(merge->spec->key_plan, &cursor, value,
+		gpusort_key_plan_set_pivot(merge->plan, &cursor, value,
 								   &merge->pivot);
 	MemoryContextSwitchTo(caller);
 	if (!merge->has_pivot)
 		return;
-	merge->plan = merge->spec->key_plan;
-	merge->words = gpusort_key_plan_words(merge->plan);
 	for (uint32 i = 0; i < merge->tree.count; i++)
 		if (i == merge->end)
 			show_splitter(merge, i, merge->range->end);
@@ -422,7 +420,7 @@ begin_source(GsRunMerge *merge, uint32 number, GsSortedRun *run)
  * Returns the plan by which rows are encoded for a merge.  The plan of the sort has
  * one word of a string, because a sort breaks ties by further words of all strings
  * with equal words.  A merge can only call the comparator, and would do so again and
- * again for strings that begin alike, so it encodes two words.
+ * again for strings that begin alike, so it encodes more.
  *
  * This is done only if the string is the first sort key.  A new plan might encode
  * sort keys before it in another way, such as an enum with new labels.
