@@ -27,6 +27,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/tlist.h"
 
+#include "exec/limit_bound.h"
 #include "plan/divided_paths.h"
 #include "plan/key_values.h"
 #include "plan/plan_swap.h"
@@ -404,23 +405,52 @@ gpusort_divided_is_better(Cost time, Cost other)
 	return time <= other * MOST_TIME || gpusort_debug_divide == GS_ON;
 }
 
+/* Does ORDER BY get the rows of a relation as they are, and all of them? */
+static bool
+is_input_of_order(const PlannerInfo *root, RelOptInfo *rel)
+{
+	const Query *query = root->parse;
+
+	if (root->tuple_fraction > 0)
+		return false;
+	if (list_member_ptr(root->upper_rels[UPPERREL_GROUP_AGG], rel))
+		return !query->hasWindowFuncs && query->distinctClause == NIL;
+	return list_member_ptr(root->upper_rels[UPPERREL_WINDOW], rel) ?
+		query->distinctClause == NIL :
+		list_member_ptr(root->upper_rels[UPPERREL_DISTINCT], rel);
+}
+
+/* Returns what it takes to sort the rows of a Gather for the query, if 'best' is in that order. */
+static Cost
+cost_of_order(PlannerInfo *root, RelOptInfo *rel, Path *gather, const Path *best)
+{
+	Path	   *sort;
+
+	if (!gpusort_sorted_for_query(root, best) || !is_input_of_order(root, rel))
+		return 0;
+	sort = gpusort_cost_sort_path(root, rel, gather, root->sort_pathkeys, GPUSORT_NO_BOUND);
+	if (sort == NULL)
+		sort = (Path *) create_sort_path(root, rel, gather, root->sort_pathkeys, -1);
+	return sort->total_cost - gather->total_cost;
+}
+
 bool
 gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
 						 Cost node, double rows, Cost other, Path *best)
 {
 	double		share = gpusort_divided_share(root, partial);
-	Cost		time = time_of_share(partial, sort, node, rows, share);
+	Path	   *gather = (Path *) create_gather_path(root, rel, partial, partial->pathtarget,
+													 NULL, &rows);
+	Cost		order = cost_of_order(root, rel, gather, best);
+	Cost		time = time_of_share(partial, sort, node, rows, share) + order;
 
 	/* There is nothing in the place of a join below that has been chosen. */
 	bool		better = gpusort_divided_is_better(time, other) ||
 		(sort != NULL && IsA(sort, MergePath) && sort->parent != rel && time <= other);
-	Path	   *gather;
 
 	if (better)
 	{
-		gather = (Path *) create_gather_path(root, rel, partial, partial->pathtarget, NULL,
-											 &rows);
-		gpusort_cost_prefer_gather(gather, partial, rel, best);
+		gpusort_cost_prefer_gather(gather, partial, rel, best, order);
 		add_path(rel, gather);
 	}
 

@@ -530,19 +530,22 @@ gpusort_cost_prefer_sort(Path *path, Path *const sorts[2], Path *other)
 }
 
 void
-gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel, Path *best)
+gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel, Path *best,
+						   Cost order)
 {
 	Cost		least = partial->total_cost + parallel_setup_cost;
+	Cost		others;
 	ListCell   *lc;
 
 	gather->total_cost = Min(gather->total_cost, Max(best->total_cost * GPUSORT_CHEAPER, least));
 	gather->startup_cost = Min(gather->startup_cost, gather->total_cost);
-	best->total_cost = Max(best->total_cost, gather->total_cost / GPUSORT_CHEAPER);
+	others = (gather->total_cost + order) / GPUSORT_CHEAPER;
+	best->total_cost = Max(best->total_cost, others);
 	foreach(lc, rel->pathlist)
 	{
 		Path	   *path = lfirst(lc);
 
-		path->total_cost = Max(path->total_cost, gather->total_cost / GPUSORT_CHEAPER);
+		path->total_cost = Max(path->total_cost, others);
 	}
 }
 

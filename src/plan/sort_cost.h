@@ -101,10 +101,11 @@ extern void gpusort_cost_prefer_sort(Path *path, Path *const sorts[2], Path *oth
 
 /*
  * Set the cost of a Gather over 'partial' so that it is preferred to 'best' and to the paths of
- * 'rel', but not to less than its input costs.  Instead, those may be charged more.
+ * 'rel', even if a sort above it takes another 'order', but not to less than its input costs.
+ * Instead, those may be charged more.
  */
 extern void gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel,
-									   Path *best);
+									   Path *best, Cost order);
 
 /*
  * Returns the cost of the cache misses of a hash table, which the planner does

@@ -335,7 +335,7 @@ add_windows_above(PlannerInfo *root, RelOptInfo *window_rel, const List *windows
 	time += path->total_cost - gather->total_cost + row * (all - count) * rows;
 	if (!gpusort_divided_is_better(time, best->total_cost + row * all * rows))
 		return false;
-	gpusort_cost_prefer_gather(path, partial, window_rel, best);
+	gpusort_cost_prefer_gather(path, partial, window_rel, best, 0);
 	add_path(window_rel, path);
 	return true;
 }

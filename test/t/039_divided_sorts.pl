@@ -126,8 +126,17 @@ like(plan_of('SELECT note, id FROM visits EXCEPT SELECT note, who FROM visits', 
 	qr/^ *(SetOp|->  SetOp) Except\n.*GpuSort/ms, 'plan: an EXCEPT in one process');
 divided('an order of a window above, in a Gather Merge', 'SELECT * FROM (SELECT id, rank() OVER (PARTITION BY who ORDER BY id) AS r FROM visits WHERE id % 3 = 0) s
 	ORDER BY r, id', 'visits.who');
-like(plan_of('SELECT id, sum(page) OVER (PARTITION BY who ORDER BY id) FROM visits ORDER BY who, id', 'SET pg_gpusort.debug_divide = auto'),
-	qr/^WindowAgg\n(.*Window: .*\n)? +->  Custom Scan \(GpuSort\)\n/, 'plan: a window in the order of the query');
+my @planned = ('SET pg_gpusort.debug_divide = auto', 'SET enable_hashagg = off');
+my %ordered = (
+	'a window' => 'SELECT id, sum(page) OVER (PARTITION BY who ORDER BY id) FROM visits ORDER BY who, id',
+	'groups' => 'SELECT who, sum(price * id) FROM visits GROUP BY who, page ORDER BY who, page',
+	'DISTINCT' => 'SELECT DISTINCT who, page FROM visits ORDER BY who, page',
+);
+for my $what (sort keys %ordered)
+{
+	divided("$what in the order of the query", $ordered{$what}, $what eq 'a window' ? 'who' : 'who, page', @planned);
+	divided("$what in that order, the first rows", "$ordered{$what} LIMIT 10", '', @planned);
+}
 divided('with debug_stock_ties', $window, '', 'SET pg_gpusort.debug_stock_ties = on');
 divided('off', $window, '', 'SET pg_gpusort.debug_divide = off');
 divided('small partitions', 'SELECT id, sum(page) OVER (PARTITION BY who ORDER BY id) FROM visits', 'who', 'RESET pg_gpusort.debug_divide');
