@@ -213,13 +213,14 @@ begin_merge(GsCpuSort *sort, int first, int nruns)
 	MemoryContext caller;
 	GsRunRange *all;
 
-	gpusort_budget_make_room(nruns * sort->reader_bytes);
+	gpusort_budget_make_room(Min(sort->limit, nruns * GPUSORT_MAX_EXTENT_BYTES));
 	sort->merge_context = AllocSetContextCreate(sort->context,
 												"pg_gpusort merge",
 												ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(sort->merge_context);
 	all = palloc0(sizeof(GsRunRange));
 	all->nslices = nruns;
+	all->windows = gpusort_run_windows_alloc(nruns, sort->limit);
 	all->slices = palloc0(nruns * sizeof(GsRunSlice));
 	for (int i = 0; i < nruns; i++)
 		all->slices[i].run = *sort->runs[first + i];

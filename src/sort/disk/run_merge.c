@@ -50,13 +50,13 @@
 
 typedef struct GsMergeSource
 {
-	GsSortedRun *run;			/* NULL for the end of a range */
 	int			end_compared;	/* of its sort keys, only those before this
 								 * one are compared */
 	uint32		place;			/* among the sources, for ties */
 	bool		begins_before;	/* may it have rows that come before the
 								 * range? */
 	int64		rows_to_read;	/* rows after the block */
+	GsRunReader reader;
 	GsRunBlock *block;
 	uint32		rows_left;		/* in the block, including 'row' */
 	bool		is_before_others;	/* do all rows of the block come before
@@ -214,7 +214,7 @@ read_block(GsRunMerge *merge, GsMergeSource *source)
 {
 	if (source->rows_to_read == 0)
 		return false;
-	gpusort_sorted_run_read(source->run, source->block);
+	source->block = gpusort_run_reader_next(&source->reader);
 	source->dense = (char *) (source->block + 1);
 	source->rows_left = Min(source->block->nrows, source->rows_to_read);
 	if (merge->scratch != NULL)
@@ -405,13 +405,12 @@ prepare_row(const GsRunMerge *merge, GsMergeSource *source)
 }
 
 static void
-begin_source(GsRunMerge *merge, uint32 number, GsSortedRun *run)
+begin_source(GsRunMerge *merge, uint32 number, GsSortedRun *run, char *window, Size bytes)
 {
 	GsMergeSource *source = &merge->sources[number];
 
-	source->run = run;
 	source->rows_to_read = run->nrows;
-	source->block = gpusort_sorted_run_alloc_block(run);
+	source->reader = gpusort_run_reader_create(run, window, bytes);
 	source->rows_before = PG_UINT32_MAX;
 	prepare_row(merge, source);
 }
@@ -484,11 +483,22 @@ begin_end(GsRunMerge *merge, uint32 number)
 	prepare_row(merge, &merge->sources[number]);
 }
 
+GsRunWindows
+gpusort_run_windows_alloc(int n, Size limit)
+{
+	GsRunWindows windows;
+
+	windows.bytes = MAXALIGN_DOWN(Min(limit / Max(n, 1), GPUSORT_MAX_EXTENT_BYTES));
+	windows.memory = MemoryContextAllocHuge(CurrentMemoryContext, Max(n, 1) * windows.bytes);
+	return windows;
+}
+
 GsRunMerge *
 gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format, const GsRunRange *range)
 {
 	const GsRunSplitter *start = range->start;
 	const GsRunSplitter *end = range->end;
+	const GsRunWindows *windows = &range->windows;
 	GsRunMerge *merge = create_merge(spec, format, range->nslices + (end != NULL ? 1 : 0));
 	uint32		n = 0;
 
@@ -500,7 +510,8 @@ gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format, const
 		if (end != NULL && merge->end == NO_SOURCE && slice->number > end->run)
 			begin_end(merge, n++);
 		merge->sources[n].begins_before = slice->begins_before;
-		begin_source(merge, n++, &slice->run);
+		begin_source(merge, n++, &slice->run, windows->memory != NULL ?
+					 windows->memory + s * windows->bytes : NULL, windows->bytes);
 		if (start != NULL && slice->number < start->run)
 			merge->start_place = n;
 	}

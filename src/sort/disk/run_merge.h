@@ -29,6 +29,13 @@ typedef struct GsRunSplitter
 	bool	   *isnull;
 } GsRunSplitter;
 
+/* Memory to read runs, for each of them 'bytes' bytes; NULL if a merge is to allocate it. */
+typedef struct GsRunWindows
+{
+	char	   *memory;
+	Size		bytes;
+} GsRunWindows;
+
 /* The blocks of a run that have rows of a range. */
 typedef struct GsRunSlice
 {
@@ -45,7 +52,11 @@ typedef struct GsRunRange
 	const GsRunSplitter *end;
 	GsRunSlice *slices;			/* in the order of the runs */
 	int			nslices;
+	GsRunWindows windows;		/* to read them */
 } GsRunRange;
+
+/* Allocate windows for n runs, of up to 'limit' bytes, in the current memory context. */
+extern GsRunWindows gpusort_run_windows_alloc(int n, Size limit);
 
 /*
  * Begin to merge the rows of a range, which has at least one slice, in the current memory context.

@@ -82,6 +82,7 @@ struct GsMergeMember
 								 * divided into the same ranges; or NULL */
 	GsBudget   *budget;
 	Size		piece_bytes;
+	GsRunWindows windows;		/* for one range after the other */
 	GsRanges   *to_merge;
 	GsOpenRange *left;			/* the range that this process reads without a
 								 * copy */
@@ -244,6 +245,8 @@ split_runs(GsMergeMember *member)
 	member->ranges = gpusort_run_ranges_create(member->spec,
 											   member->runs, member->nruns, (int) nranges);
 	member->piece_bytes = Min(range_bytes / PIECE_DIVISOR, MAX_PIECE_BYTES);
+	member->windows = gpusort_run_windows_alloc(member->nruns,
+												member->merge->memory / BLOCKS_DIVISOR);
 }
 
 /* ----------------------------------------------------------------
@@ -262,6 +265,8 @@ begin_open_range(GsMergeMember *member, int range)
 
 	open->context = context;
 	gpusort_run_ranges_get(member->ranges, range, &open->range);
+	if (member->left == NULL)
+		open->range.windows = member->windows;
 	if (open->range.nslices > 0)
 		open->merge = gpusort_run_merge_begin(member->spec, member->format, &open->range);
 	MemoryContextSwitchTo(caller);

@@ -3,10 +3,10 @@
  * sorted_run.c
  *		Writes and reads sorted runs of rows in a temporary file.
  *
- * A run is a chain of blocks of whole rows.  A block is written and read by a single
- * call of the system.  All runs of a process share one file, whose extents are reused as
- * soon as they have been read.  A merge of runs into another run therefore needs hardly
- * any additional disk space.
+ * A run is a chain of blocks of whole rows.  Blocks that follow each other in the file are written
+ * by a single call of the system, and read likewise as far as there is memory.  All runs of a
+ * process share one file, whose extents are reused as soon as they have been read.  A merge of runs
+ * into another run therefore needs hardly any additional disk space.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,6 +29,12 @@
  */
 #define BLOCKS_PER_LIMIT	128
 #define BLOCKS_TOGETHER		512
+
+/*
+ * Blocks that follow each other in the file are written together, as many as take this part of the
+ * memory allowed.
+ */
+#define WINDOWS_PER_LIMIT	32
 
 /*
  * Runs that other processes merge have about the same size and the same distribution of
@@ -54,6 +60,7 @@ struct GsRunFile
 	const GsRunTarget *target;	/* run set of the file, or NULL */
 	GsExtentFile *extents;
 	Size		block_bytes;	/* size of a block, unless a row is longer */
+	Size		window_bytes;	/* of blocks that are written at once */
 	GsRowBuffer packed;			/* for the row that is put */
 
 	/* For samples. */
@@ -65,7 +72,9 @@ struct GsRunFile
 
 	/* The run that is being written. */
 	GsSortedRun *run;
-	GsRunBlock *block;
+	char	   *window;			/* blocks in neighbouring extents */
+	GsExtent	window_extent;	/* of the first one */
+	GsRunBlock *block;			/* the last one */
 	Size		room;			/* bytes of 'block' that can be used */
 	Size		end;			/* bytes of 'block' in use */
 	GsExtent	extent;			/* of the block, unless it is the first one */
@@ -76,12 +85,15 @@ struct GsRunFile
 	Size		index_sample_bytes;
 };
 
+/* Make the window, which is empty, large enough for a block of 'room' bytes. */
 static void
 set_room(GsRunFile *file, Size room)
 {
-	if (file->block != NULL)
-		pfree(file->block);
-	file->block = MemoryContextAllocHuge(file->context, room);
+	if (file->window != NULL)
+		pfree(file->window);
+	file->window = MemoryContextAllocExtended(file->context, Max(room, file->window_bytes),
+											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	file->block = (GsRunBlock *) file->window;
 	file->room = room;
 }
 
@@ -128,6 +140,8 @@ gpusort_run_file_create(const GsSortSpec *spec, const GsRowFormat *format, Size 
 	file->block_bytes = gpusort_run_file_reader_bytes(limit, target != NULL);
 	if (target != NULL)
 		prepare_samples(file, spec);
+	file->window_bytes = Max(Min(limit / WINDOWS_PER_LIMIT, GPUSORT_MAX_EXTENT_BYTES),
+							 file->block_bytes);
 	file->extents = gpusort_extent_file_create(file->block_bytes, target);
 	set_room(file, file->block_bytes);
 	return file;
@@ -143,7 +157,7 @@ void
 gpusort_run_file_close(GsRunFile *file)
 {
 	gpusort_extent_file_close(file->extents);
-	pfree(file->block);
+	pfree(file->window);
 	if (file->packed.row != NULL)
 		pfree(file->packed.row);
 	if (file->first_row.row != NULL)
@@ -472,6 +486,28 @@ gpusort_run_file_begin(GsRunFile *file, bool freeze)
 	begin_block(file);
 }
 
+/*
+ * Go to where the next block, of 'next_bytes' bytes, will be in the window.  If it does not follow
+ * the others, these are written.
+ */
+static void
+go_to_next_block(GsRunFile *file, Size next_bytes)
+{
+	GsRunBlock *block = file->block;
+	Size		offset = (char *) block - file->window;
+
+	if (block->next == file->extent + 1 && Max(file->room, next_bytes) <= file->block_bytes &&
+		offset + 2 * file->block_bytes <= file->window_bytes)
+	{
+		file->block = (GsRunBlock *) ((char *) block + file->block_bytes);
+		return;
+	}
+	gpusort_extent_file_write(file->extents, file->window_extent, file->window,
+							  offset + block->bytes);
+	file->block = (GsRunBlock *) file->window;
+	file->window_extent = block->next;
+}
+
 /* Write the block.  The next one will need 'next_bytes' bytes, or 0 if it is the last. */
 static void
 write_block(GsRunFile *file, Size next_bytes)
@@ -484,7 +520,7 @@ write_block(GsRunFile *file, Size next_bytes)
 		file->extent = gpusort_extent_file_alloc(file->extents,
 												 gpusort_extent_file_count(file->extents,
 																		   file->room));
-		run->first = run->next = file->extent;
+		run->first = run->next = file->window_extent = file->extent;
 	}
 	block->bytes = file->end;
 	block->next = GPUSORT_NO_EXTENT;
@@ -493,11 +529,12 @@ write_block(GsRunFile *file, Size next_bytes)
 												gpusort_extent_file_count(file->extents,
 																		  next_bytes));
 	index_block(file);
-	gpusort_extent_file_write(file->extents, file->extent, (char *) block,
-							  block->bytes);
+	go_to_next_block(file, next_bytes);
 	run->nrows += block->nrows;
 	run->bytes += block->bytes;
 	run->longest_block = Max(run->longest_block, block->bytes);
+	if (next_bytes == 0)
+		run->behind = file->extent + gpusort_extent_file_count(file->extents, block->bytes);
 	file->extent = block->next;
 	if (file->room > file->block_bytes)
 		set_room(file, file->block_bytes);
@@ -625,35 +662,86 @@ gpusort_run_file_end(GsRunFile *file)
  * ----------------------------------------------------------------
  */
 
-GsRunBlock *
-gpusort_sorted_run_alloc_block(const GsSortedRun *run)
+GsRunReader
+gpusort_run_reader_create(GsSortedRun *run, char *window, Size bytes)
 {
-	return MemoryContextAllocHuge(CurrentMemoryContext,
-								  Max(run->longest_block,
-									  gpusort_extent_file_extent_bytes(run->file)));
+	Size		least = Max(gpusort_extent_file_extent_bytes(run->file), run->longest_block);
+	GsRunReader reader = {.run = run,.window = window,.room = bytes};
+
+	if (window == NULL || bytes < least)
+	{
+		reader.room = least;
+		reader.window = MemoryContextAllocHuge(CurrentMemoryContext, reader.room);
+	}
+	return reader;
 }
 
-void
-gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block)
+/* Read from 'extent' on, as many extents as there is room for, but none behind the run. */
+static void
+fill_window(GsRunReader *reader, GsExtent extent)
 {
-	Size		bytes = gpusort_extent_file_extent_bytes(run->file);
-	GsExtent	extent = run->next;
+	const GsSortedRun *run = reader->run;
+	Size		extent_bytes = gpusort_extent_file_extent_bytes(run->file);
+	Size		extents = Min(reader->room, GPUSORT_MAX_EXTENT_BYTES) / extent_bytes;
 
-	/* How long the block is, its header says. */
-	bytes = gpusort_extent_file_read(run->file, extent, 0, (char *) block,
-									 bytes);
-	if (bytes < sizeof(GsRunBlock) || block->bytes > run->longest_block)
+	extents = run->behind > extent ? Min(extents, run->behind - extent) : 1;
+	reader->first = extent;
+	reader->bytes = gpusort_extent_file_read(run->file, extent, 0, reader->window,
+											 extents * extent_bytes);
+}
+
+/* Returns the block in the window that begins at 'extent', or NULL if not all of it is there. */
+static GsRunBlock *
+find_in_window(const GsRunReader *reader, GsExtent extent)
+{
+	const GsSortedRun *run = reader->run;
+	Size		offset = (Size) (extent - reader->first) *
+		gpusort_extent_file_extent_bytes(run->file);
+	GsRunBlock *block = (GsRunBlock *) (reader->window + offset);
+
+	if (extent < reader->first || offset + sizeof(GsRunBlock) > reader->bytes)
+		return NULL;
+	if (block->bytes > run->longest_block)
 		elog(ERROR, "a sorted run has a damaged block");
-	if (block->bytes > bytes &&
-		gpusort_extent_file_read(run->file, extent, bytes,
-								 (char *) block + bytes,
-								 block->bytes - bytes) != block->bytes - bytes)
+	return offset + block->bytes <= reader->bytes ? block : NULL;
+}
+
+/* Read the rest of a block that is longer than what is read at once. */
+static GsRunBlock *
+read_long_block(GsRunReader *reader, GsExtent extent)
+{
+	GsRunBlock *block = (GsRunBlock *) reader->window;
+
+	if (reader->bytes < sizeof(GsRunBlock))
+		elog(ERROR, "a sorted run has a damaged block");
+	reader->bytes += gpusort_extent_file_read(reader->run->file, extent, reader->bytes,
+											  reader->window + reader->bytes,
+											  block->bytes - reader->bytes);
+	if (reader->bytes != block->bytes)
 		elog(ERROR, "a sorted run ends within a block");
+	return block;
+}
+
+GsRunBlock *
+gpusort_run_reader_next(GsRunReader *reader)
+{
+	GsSortedRun *run = reader->run;
+	GsExtent	extent = run->next;
+	GsRunBlock *block = find_in_window(reader, extent);
+
+	if (block == NULL)
+	{
+		fill_window(reader, extent);
+		block = find_in_window(reader, extent);
+	}
+	if (block == NULL)
+		block = read_long_block(reader, extent);
 	run->next = block->next;
 	if (!run->frozen)
 		gpusort_extent_file_free(run->file, extent,
 								 gpusort_extent_file_count(run->file,
 														   block->bytes));
+	return block;
 }
 
 void
@@ -676,7 +764,7 @@ gpusort_sorted_run_free(GsSortedRun *run)
 struct GsRunCursor
 {
 	const GsRowFormat *format;
-	GsSortedRun *run;
+	GsRunReader reader;
 	GsRunBlock *block;
 	int64		first_row;		/* position of its first row */
 	uint32	   *offsets;		/* of its rows, in bytes from its start */
@@ -717,8 +805,8 @@ read_block(GsRunCursor *cursor, GsExtent extent, int64 first_row)
 	if (extent == GPUSORT_NO_EXTENT)
 		elog(ERROR, "a sorted run has no row " INT64_FORMAT, first_row);
 	cursor->first_row = first_row;
-	cursor->run->next = extent;
-	gpusort_sorted_run_read(cursor->run, cursor->block);
+	cursor->reader.run->next = extent;
+	cursor->block = gpusort_run_reader_next(&cursor->reader);
 	find_rows(cursor);
 }
 
@@ -729,8 +817,7 @@ gpusort_run_cursor_create(const GsRowFormat *format, GsSortedRun *run)
 
 	cursor->buffer.context = CurrentMemoryContext;
 	cursor->format = format;
-	cursor->run = run;
-	cursor->block = gpusort_sorted_run_alloc_block(run);
+	cursor->reader = gpusort_run_reader_create(run, NULL, 0);
 	read_block(cursor, run->first, 0);
 	return cursor;
 }
@@ -762,9 +849,9 @@ find_block(const GsSortedRun *run, int64 position)
 static void
 go_to(GsRunCursor *cursor, int64 position)
 {
-	GsBlockEntry entry = find_block(cursor->run, position);
+	GsBlockEntry entry = find_block(cursor->reader.run, position);
 
-	Assert(position >= 0 && position < cursor->run->nrows);
+	Assert(position >= 0 && position < cursor->reader.run->nrows);
 	if (position < cursor->first_row || entry.first_row > cursor->first_row)
 		read_block(cursor, entry.extent, entry.first_row);
 	while (position - cursor->first_row >= cursor->block->nrows)

@@ -47,6 +47,8 @@ typedef struct GsSortedRun
 	bool		frozen;			/* can its blocks be read several times? */
 	GsExtent	first;			/* of its first block */
 	GsExtent	next;			/* of the block to read next */
+	GsExtent	behind;			/* behind the last block, if all are in their
+								 * order in the file */
 	int64		nrows;
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */
@@ -117,11 +119,27 @@ extern void gpusort_run_file_put_row(GsRunFile *file, char *row, const uint8 *bi
 									 Size start);
 extern GsSortedRun *gpusort_run_file_end(GsRunFile *file);
 
-/* Allocate memory for any block of the run in the current memory context. */
-extern GsRunBlock *gpusort_sorted_run_alloc_block(const GsSortedRun *run);
+/* Reads the blocks of a run. */
+typedef struct GsRunReader
+{
+	GsSortedRun *run;
+	char	   *window;			/* what was read at once */
+	Size		room;			/* bytes that can be */
+	GsExtent	first;			/* where it begins in the file */
+	Size		bytes;			/* that were read */
+} GsRunReader;
 
-/* Read the next block, which must exist.  Checks for interrupts. */
-extern void gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block);
+/*
+ * Prepare to read a run into 'window', which has 'bytes' bytes.  If it is NULL, or too small for a
+ * block, allocates memory in the current context.
+ */
+extern GsRunReader gpusort_run_reader_create(GsSortedRun *run, char *window, Size bytes);
+
+/*
+ * Returns the next block, which must exist.  It is valid until the next call.  Checks for
+ * interrupts.
+ */
+extern GsRunBlock *gpusort_run_reader_next(GsRunReader *reader);
 
 /*
  * Expand a dense row to a packed row in the buffer, whose address is returned, and set
