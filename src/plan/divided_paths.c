@@ -207,37 +207,54 @@ gpusort_count_columns_of(const List *pathkeys, const List *others)
 	return list_length(pathkeys);
 }
 
-/* Are the rows of each process sorted, and are rows that agree in the first keys in one process? */
-static bool
-is_divided(PlannerInfo *root, const Path *path, List *pathkeys, int divided)
+bool
+gpusort_is_divided_by(PlannerInfo *root, const Path *path, List *pathkeys)
 {
 	List	   *division = gpusort_division_of(root, path);
 
-	return division != NIL && pathkeys_contained_in(pathkeys, path->pathkeys) &&
-		gpusort_count_columns_of(division, list_copy_head(pathkeys, divided)) ==
-		list_length(division);
-}
-
-/* Returns the cheapest such partial path of a relation, or NULL. */
-static Path *
-divided_path_of(PlannerInfo *root, const RelOptInfo *rel, List *pathkeys, int divided)
-{
-	ListCell   *lc;
-
-	foreach(lc, rel->partial_pathlist)
-		if (is_divided(root, lfirst(lc), pathkeys, divided))
-		return lfirst(lc);
-	return NULL;
+	return division != NIL &&
+		gpusort_count_columns_of(division, pathkeys) == list_length(division);
 }
 
 Path *
 gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
 						  List *pathkeys, int divided)
 {
-	Path	   *sort = make_sort(root, rel, partial, rows, pathkeys, divided, false);
-	Path	   *ready = divided_path_of(root, partial->parent, pathkeys, divided);
+	Path	   *best = make_sort(root, rel, partial, rows, pathkeys, divided, false);
+	ListCell   *lc;
 
-	return ready != NULL && (sort == NULL || ready->total_cost < sort->total_cost) ? ready : sort;
+	foreach(lc, partial->parent->partial_pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (!gpusort_is_divided_by(root, path, list_copy_head(pathkeys, divided)))
+			continue;
+
+
+		/* Aggregates recognize only a sort that is not incremental. */
+		path = gpusort_sort_of_process(root, rel, path, pathkeys, list_length(pathkeys) == divided);
+		if (best == NULL || path->total_cost < best->total_cost)
+			best = path;
+	}
+	return best;
+}
+
+Path *
+gpusort_sort_of_process(PlannerInfo *root, RelOptInfo *rel, Path *path, List *pathkeys,
+						bool incremental)
+{
+	Path	   *sort;
+	Path	   *other = NULL;
+	int			common;
+
+	if (pathkeys_count_contained_in(pathkeys, path->pathkeys, &common))
+		return path;
+	if (incremental && enable_incremental_sort && common > 0)
+		other = (Path *) create_incremental_sort_path(root, rel, path, pathkeys, common, -1);
+	sort = gpusort_cost_sort_path(root, rel, path, pathkeys, GPUSORT_NO_BOUND);
+	if (sort == NULL)
+		sort = (Path *) create_sort_path(root, rel, path, pathkeys, -1);
+	return other != NULL && other->total_cost < sort->total_cost ? other : sort;
 }
 
 /* Returns the type of all expressions of a column, or InvalidOid if they have several. */
@@ -424,14 +441,10 @@ is_input_of_order(const PlannerInfo *root, RelOptInfo *rel)
 static Cost
 cost_of_order(PlannerInfo *root, RelOptInfo *rel, Path *gather, const Path *best)
 {
-	Path	   *sort;
-
 	if (!gpusort_sorted_for_query(root, best) || !is_input_of_order(root, rel))
 		return 0;
-	sort = gpusort_cost_sort_path(root, rel, gather, root->sort_pathkeys, GPUSORT_NO_BOUND);
-	if (sort == NULL)
-		sort = (Path *) create_sort_path(root, rel, gather, root->sort_pathkeys, -1);
-	return sort->total_cost - gather->total_cost;
+	return gpusort_sort_of_process(root, rel, gather, root->sort_pathkeys, true)->total_cost -
+		gather->total_cost;
 }
 
 bool

@@ -89,11 +89,21 @@ extern int	gpusort_divided_group_columns(PlannerInfo *root, const RelOptInfo *re
 /*
  * Make a partial path of 'rel' that sorts 'partial', the rows of each process, and is divided by
  * the first 'divided' keys.  All processes have 'rows' rows.  If the relation of 'partial' has a
- * partial path that is sorted and divided already, and cheaper, returns that.  Returns NULL if
- * 'divided' is 0, or if the sort would not be taken over.
+ * partial path that is divided already, and with gpusort_sort_of_process() is cheaper, returns that.
+ * Returns NULL if 'divided' is 0, or if the sort would not be taken over.
  */
 extern Path *gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial,
 									   double rows, List *pathkeys, int divided);
+
+/* Are rows that agree in some keys in one process? */
+extern bool gpusort_is_divided_by(PlannerInfo *root, const Path *path, List *pathkeys);
+
+/*
+ * Returns a path that sorts the rows that each process has, or 'path' if they are in order.  The
+ * sort may be an 'incremental' one.
+ */
+extern Path *gpusort_sort_of_process(PlannerInfo *root, RelOptInfo *rel, Path *path,
+									 List *pathkeys, bool incremental);
 
 /*
  * Make such sorts of the inputs of a merge join or set operation, which are divided alike by all of

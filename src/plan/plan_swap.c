@@ -62,7 +62,10 @@ static const CustomScanMethods unpack_methods = {"GpuSortUnpack", gpusort_unpack
 /* The scanrelid of a divided sort until the planner has changed the columns of all nodes. */
 #define NOT_FINISHED		1
 
-/* A Gather of at least this many rows is worth packing them. */
+/*
+ * Rows are packed that come from a divided sort of at least this many rows in each process.  How
+ * many of them pass the Gather, after conditions on windows and groups, is hardly known.
+ */
 #define MIN_PACKED_ROWS		10000
 
 /* A statement whose sorts are replaced. */
@@ -392,15 +395,28 @@ add_sink(Sort *sort, GsSortTraits traits, GsSwapStatement *statement)
 			make_sink(sort, traits.enough, gather->plan.lefttree, new_plan_node_id(statement));
 }
 
-/* Is a plan, below a Gather, over a divided sort? */
-static bool
-is_over_divided_sort(const Plan *plan)
+/*
+ * Returns how many rows the divided sort of a plan, below a Gather, is expected to have, or -1.
+ * Above it, each process can have sorts of its own.
+ */
+static double
+rows_of_divided_sort(const Plan *plan)
 {
-	while (plan != NULL && !IsA(plan, CustomScan))
+	while (plan != NULL)
+	{
+		if (IsA(plan, CustomScan))
+		{
+			const CustomScan *node = (const CustomScan *) plan;
+
+			if (node->methods != &sort_methods)
+				return -1;
+			if (gpusort_private_traits(node).divided > 0)
+				return plan->plan_rows;
+		}
 		plan = gpusort_plan_below_subquery(plan) != NULL ?
 			gpusort_plan_below_subquery(plan) : outerPlan(plan);
-	return plan != NULL && ((const CustomScan *) plan)->methods == &sort_methods &&
-		gpusort_private_traits((const CustomScan *) plan).divided > 0;
+	}
+	return -1;
 }
 
 /* Have the rows of a divided sort pass their Gather many at a time.  A GsChildVisitor. */
@@ -415,10 +431,10 @@ pack_in_child(Plan **child, void *context)
 	CHECK_FOR_INTERRUPTS();
 	gpusort_work_add(GPUSORT_WORK_PLANNING);
 	gpusort_plan_children_visit(*child, pack_in_child, context);
-	if (!IsA(gather, Gather) || !is_over_divided_sort(outerPlan(gather)) ||
-		!passes_columns_on(gather) ||
-		list_length(gather->plan.targetlist) >= MaxTupleAttributeNumber ||
-		(gather->plan.plan_rows < MIN_PACKED_ROWS && gpusort_debug_divide != GS_ON))
+	if (!IsA(gather, Gather) || !passes_columns_on(gather) ||
+		rows_of_divided_sort(outerPlan(gather)) <
+		(gpusort_debug_divide == GS_ON ? 0 : MIN_PACKED_ROWS) ||
+		list_length(gather->plan.targetlist) >= MaxTupleAttributeNumber)
 		return;
 	unpack = make_node_over(&gather->plan, new_plan_node_id(statement), &unpack_methods);
 	outerPlan(gather) = (Plan *) make_pack(outerPlan(gather), new_plan_node_id(statement));

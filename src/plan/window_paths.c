@@ -288,15 +288,13 @@ partial_window_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window
 	foreach(lc, windows)
 	{
 		const GsWindowNode *window = lfirst(lc);
-		List	   *division = gpusort_division_of(root, path);
 
-		if (division == NIL ||
-			gpusort_count_columns_of(division, window->partition) < list_length(division))
+		if (gpusort_is_divided_by(root, path, window->partition))
+			path = gpusort_sort_of_process(root, window_rel, path, window->pathkeys, true);
+		else
 			path = gpusort_divided_sort_path(root, window_rel, path, rows, window->pathkeys,
 											 count_common_columns(windows,
 																  foreach_current_index(lc)));
-		else if (!pathkeys_contained_in(window->pathkeys, path->pathkeys))
-			path = (Path *) create_sort_path(root, window_rel, path, window->pathkeys, -1.0);
 		if (path == NULL)
 			return NULL;
 		path = copy_window_to(window->path, path);

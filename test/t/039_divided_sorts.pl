@@ -137,6 +137,9 @@ for my $what (sort keys %ordered)
 	divided("$what in the order of the query", $ordered{$what}, $what eq 'a window' ? 'who' : 'who, page', @planned);
 	divided("$what in that order, the first rows", "$ordered{$what} LIMIT 10", '', @planned);
 }
+divided('DISTINCT of a window and its columns', 'SELECT DISTINCT who, page, count(*) OVER (PARTITION BY who) FROM visits', 'who');
+divided('groups of a window and its columns', 'SELECT who, r % 2, count(DISTINCT page) FROM
+	(SELECT who, page, rank() OVER (PARTITION BY who ORDER BY id) AS r FROM visits) s GROUP BY 1, 2', 'visits.who');
 divided('with debug_stock_ties', $window, '', 'SET pg_gpusort.debug_stock_ties = on');
 divided('off', $window, '', 'SET pg_gpusort.debug_divide = off');
 divided('small partitions', 'SELECT id, sum(page) OVER (PARTITION BY who ORDER BY id) FROM visits', 'who', 'RESET pg_gpusort.debug_divide');
@@ -145,6 +148,8 @@ divided('a partition of half of the rows', 'SELECT id, sum(page) OVER (PARTITION
 divided('a partition of most rows', 'SELECT id, sum(id) OVER (PARTITION BY who ORDER BY id) FROM robots', '',
 	'RESET pg_gpusort.debug_divide');
 unlike(plan_of("$window WHERE id < 500", 'SET pg_gpusort.debug_divide = auto'), qr/Pack/, 'plan: few rows pass the Gather one by one');
+like(plan_of("SELECT * FROM ($window) s WHERE row_number = 1", 'SET pg_gpusort.debug_divide = auto', 'SET max_parallel_workers_per_gather = 1'),
+	qr/Unpack.*Pack/s, 'plan: the first of each partition, of which there may be many');
 unlike(plan_of("SELECT * FROM ($window) s ORDER BY note", 'SET enable_sort = on'), qr/Unpack/, 'plan: rows that a sort takes pass no Gather');
 divided('few rows', "$window WHERE id < 500", '', 'RESET pg_gpusort.debug_divide', 'RESET parallel_setup_cost', 'RESET parallel_tuple_cost');
 unlike($node->safe_psql('postgres', "$parallel; BEGIN; DECLARE c CURSOR FOR $window; EXPLAIN DECLARE c CURSOR FOR $window"),
@@ -202,6 +207,11 @@ my %queries = (
 	'set operations as the row above says' => 'SELECT o, s.* FROM generate_series(0, 2) o, LATERAL (SELECT who FROM visits WHERE id % 3 = o
 		INTERSECT SELECT page FROM visits LIMIT 100) s WHERE who < 0',
 	'an EXCEPT ALL of a UNION' => 'SELECT page FROM visits EXCEPT ALL (SELECT page + 3 FROM visits UNION SELECT who FROM visits)',
+	'DISTINCT of windows and a column' => 'SELECT DISTINCT who, url, count(*) OVER (PARTITION BY who), max(page) OVER (PARTITION BY who, skewed) FROM visits',
+	'groups of windows and a column' => 'SELECT page, n % 5, count(*), min(id) FROM (SELECT id, page, row_number() OVER (PARTITION BY page ORDER BY note) AS n
+		FROM visits) s GROUP BY 1, 2',
+	'aggregates that sort windows by a column' => 'SELECT page, n % 5, count(DISTINCT who), array_agg(note ORDER BY id) FROM
+		(SELECT *, row_number() OVER (PARTITION BY page ORDER BY note) AS n FROM visits) s GROUP BY 1, 2',
 	'windows over groups' => 'SELECT who, n, dense_rank() OVER (PARTITION BY who ORDER BY n)
 		FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s',
 	'windows over the largest groups' => 'SELECT who, page, rank() OVER (PARTITION BY who ORDER BY sum(id), page), count(*) OVER (PARTITION BY page)
