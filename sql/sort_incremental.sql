@@ -28,6 +28,15 @@ $$;
 -- large groups, small ones, and a LIMIT
 EXPLAIN (COSTS OFF) SELECT thousand, k FROM presorted ORDER BY thousand, k;
 EXPLAIN (COSTS OFF) SELECT ten, k FROM presorted ORDER BY ten, k;
+-- values that consist of others take long to compare, as texts of a language do
+EXPLAIN (COSTS OFF) SELECT ten, ARRAY[k] FROM presorted ORDER BY ten, ARRAY[k];
+EXPLAIN (COSTS OFF) SELECT id, ARRAY[k] FROM presorted ORDER BY id, ARRAY[k];
+-- without that setting, what takes PostgreSQL a few milliseconds is taken over, whatever the number of rows
+RESET pg_gpusort.min_rows;
+EXPLAIN (COSTS OFF) SELECT part, k FROM presorted ORDER BY part, k;
+EXPLAIN (COSTS OFF) SELECT ten, ARRAY[k] FROM presorted ORDER BY ten, ARRAY[k];
+EXPLAIN (COSTS OFF) SELECT thousand, k FROM presorted WHERE thousand < 5 ORDER BY thousand, k;
+SET pg_gpusort.min_rows = 5000;
 EXPLAIN (COSTS OFF) SELECT thousand, k FROM presorted ORDER BY thousand, k LIMIT 5000;
 EXPLAIN (COSTS OFF) SELECT thousand, k FROM presorted ORDER BY thousand, k LIMIT 300;
 SET plan_cache_mode = force_generic_plan;

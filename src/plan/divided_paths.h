@@ -89,8 +89,8 @@ extern int	gpusort_divided_group_columns(PlannerInfo *root, const RelOptInfo *re
 /*
  * Make a partial path of 'rel' that sorts 'partial', the rows of each process, and is divided by
  * the first 'divided' keys.  All processes have 'rows' rows.  If the relation of 'partial' has a
- * partial path that is divided already, and with gpusort_sort_of_process() is cheaper, returns that.
- * Returns NULL if 'divided' is 0, or if the sort would not be taken over.
+ * partial path that is divided already, and with gpusort_sort_of_process() is cheaper, returns
+ * that.  Returns NULL if 'divided' is 0, or if the sort would not be taken over.
  */
 extern Path *gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial,
 									   double rows, List *pathkeys, int divided);

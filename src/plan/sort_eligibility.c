@@ -124,8 +124,8 @@
 /* A sort stays stock if a LIMIT is known to want a smaller part of its rows. */
 #define SMALL_BOUND			0.02
 
-/* An IncrementalSort of groups with fewer rows stays stock. */
-#define FEWEST_GROUP_ROWS	50
+/* An IncrementalSort of groups with fewer rows stays stock, unless comparisons are slow. */
+#define FEWEST_GROUP_ROWS	45
 
 /* The order in which rows come, in relation to that of a sort. */
 typedef enum GsRowOrder
@@ -612,6 +612,14 @@ gpusort_sort_candidate_of_path(const Path *input, List *pathkeys, double bound,
 	return true;
 }
 
+/* Returns how many times as long as of integers a comparison takes. */
+static double
+time_of_comparison(const GsKeyShape *key)
+{
+	return key->has_weights || key->collated || key->nested || key->compared ?
+		SLOW_COMPARISON : 1;
+}
+
 /*
  * Does PostgreSQL's sort take so long that the time to begin a GpuSort does not matter?
  */
@@ -621,9 +629,7 @@ is_long(double rows, double bound, const GsKeyShape *key)
 	double		kept = bound > 0 ? Min(rows, bound) : rows;
 	double		comparisons = rows * log2(Max(kept, 2));
 
-	if (key->has_weights || key->collated || key->nested || key->compared)
-		comparisons *= SLOW_COMPARISON;
-	return comparisons >= LONG_SORT;
+	return comparisons * time_of_comparison(key) >= LONG_SORT;
 }
 
 /*
@@ -700,16 +706,32 @@ rows_of_group(const IncrementalSort * sort)
 	return groups > per_group ? rows * per_group / groups : rows;
 }
 
+/* Describe the first key by which rows of an IncrementalSort are not in order yet. */
+static GsKeyShape
+shape_of_next_key(const IncrementalSort * sort, GsSortKeys keys)
+{
+	GsKeyShape	shape = {0};
+
+	keys.attnos += sort->nPresortedCols;
+	keys.operators += sort->nPresortedCols;
+	keys.collations += sort->nPresortedCols;
+	keys.nulls_first += sort->nPresortedCols;
+	keys.nkeys = 1;
+	(void) reason_of_keys(&keys, false, &shape);
+	return shape;
+}
+
 /*
  * Small groups stay stock: PostgreSQL sorts a few of them at a time with all keys,
- * which are nearly in order then, and that is as fast.
+ * which are nearly in order then, and that is as fast, unless comparisons are slow.
  */
 GsReason
 gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
 										double bound)
 {
-	GsReason	reason = reason_of_rows(sort->sort.plan.plan_rows,
-										gpusort_settings_plan_rows(), bound);
+	double		rows = sort->sort.plan.plan_rows;
+	double		group = rows_of_group(sort);
+	GsReason	reason = reason_of_rows(rows, Max(gpusort_min_rows, 0), bound);
 	GsSortKeys	keys = gpusort_private_keys_of_sort(&sort->sort);
 	GsKeyShape	shape;
 
@@ -721,6 +743,9 @@ gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
 	/* A LIMIT whose value is not known yet is probably small. */
 	if (bound == GPUSORT_UNKNOWN_BOUND)
 		return GS_REASON_LIMIT;
-	return rows_of_group(sort) < FEWEST_GROUP_ROWS ?
+	shape = shape_of_next_key(sort, keys);
+	if (gpusort_min_rows < 0 && !is_long(rows, group, &shape))
+		return GS_REASON_FEW_ROWS;
+	return group * time_of_comparison(&shape) < FEWEST_GROUP_ROWS ?
 		GS_REASON_NO_GAIN : GS_REASON_NONE;
 }
