@@ -69,8 +69,8 @@ like(
 unlike(plan_of('SELECT * FROM visits JOIN buyers USING (who)'), qr/Materialize/, 'plan: unique rows are not read again');
 my $both = 'visits.who; orders.who; orders.who; visits.who';
 divided('groups by the key of the join', 'SELECT who, count(*) FROM visits JOIN orders USING (who) GROUP BY who', $both);
-divided('groups by more', 'SELECT who, visits.page, count(*) FROM visits JOIN orders USING (who) GROUP BY who, visits.page',
-	"visits.who, visits.page; $both", 'SET enable_hashagg = off');
+divided('groups by more', 'SELECT who, visits.page, count(*) FROM visits JOIN orders USING (who) GROUP BY who, visits.page', $both,
+	'SET enable_hashagg = off');
 divided('distinct keys', 'SELECT DISTINCT who FROM visits JOIN orders USING (who)', $both);
 divided('a window', 'SELECT count(*) OVER (PARTITION BY who) FROM visits JOIN orders USING (who)', $both);
 divided('a window over groups', 'SELECT who, rank() OVER (PARTITION BY who ORDER BY count(*)) FROM visits JOIN orders USING (who) GROUP BY who',
