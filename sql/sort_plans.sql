@@ -228,10 +228,13 @@ SET enable_sort = off;
 SELECT plan_shape('SELECT grp, d FROM items ORDER BY grp, d LIMIT (SELECT 4000)');
 RESET enable_sort;
 RESET pg_gpusort.min_rows;
+-- a group above one sort of all rows
+SET pg_gpusort.debug_divide = off;
 SELECT check_sort('SELECT grp, d, count(*) AS c, sum(id) AS s FROM items GROUP BY grp, d ORDER BY grp, d', 'grp, d, c, s');
 SET parallel_leader_participation = off;
 SELECT check_sort('SELECT grp, d, count(*) AS c, sum(id) AS s FROM items GROUP BY grp, d ORDER BY grp, d', 'grp, d, c, s');
 RESET parallel_leader_participation;
+RESET pg_gpusort.debug_divide;
 RESET enable_hashagg;
 SET enable_hashjoin = off;
 SET enable_nestloop = off;

@@ -3,11 +3,11 @@
  * gpu_ranges.c
  *		Ranges of the sorted rows of a GPU session, each of which one process reads.
  *
- * A range is a number of neighbouring chunks.  Its rows are those from the first group on that
- * begins in one of its chunks, to the end of the last group that does.  So who reads a range skips
- * the rows of a group that begins before it, and reads on into chunks of other ranges as long as
- * the last group goes on.  All processes find the same beginnings of groups, so each row is read by
- * one of them.  Rows are in one group if they agree in the first spec->group_keys keys.
+ * A range is a number of neighbouring chunks, or if there are few chunks, a fraction of one.  Its
+ * rows are those from the first group on that begins there, to the end of the last group that does.
+ * So who reads a range skips the rows of a group that begins before it, and reads on behind it as
+ * long as the last group goes on.  All processes find the same beginnings of groups, so each row is
+ * read by one of them.  Rows are in one group if they agree in the first spec->group_keys keys.
  *
  * If the words of keys decide these, the comparators find where a group ends.  Otherwise rows
  * that agree in all words are not in the order of the comparators, so the rows of a range end only
@@ -29,10 +29,13 @@
 /*
  * How many chunks a range has.  More chunks would leave less for other processes; with fewer, the
  * two chunks that are read to find out where a range begins and ends would count more.  A range has
- * fewer chunks if each process would otherwise have less than RANGES_PER_PROCESS ranges.
+ * fewer chunks, or a fraction of one, if each process would otherwise have less than
+ * RANGES_PER_PROCESS ranges.  Who reads a fraction reads the whole chunk, so there are at most
+ * MOST_FRACTIONS of it.
  */
 #define CHUNKS_PER_RANGE	10
 #define RANGES_PER_PROCESS	4
+#define MOST_FRACTIONS		8
 
 struct GsGpuRanges
 {
@@ -41,8 +44,11 @@ struct GsGpuRanges
 	GsRanges   *to_read;
 	int64		nchunks;
 	int64		chunks_per_range;
+	int			fractions;		/* of a chunk, each of which is a range; 1 if
+								 * ranges are of whole chunks */
 
 	/* The range that is read. */
+	int			fraction;		/* number of it */
 	int64		chunk;			/* of the next row */
 	int64		end_chunk;		/* after the last one of the range */
 	int64		position;		/* of the rows that were returned last */
@@ -168,8 +174,19 @@ find_end_of_group(GsGpuRanges *ranges, int64 end)
  * ----------------------------------------------------------------
  */
 
+/* Returns where a fraction of the chunk that was read last begins, and the one before it ends. */
+static int64
+start_of_fraction(const GsGpuRanges *ranges, int fraction)
+{
+	int64		first = gpusort_gpu_session_chunk_start(ranges->rows->session);
+	int64		rows = gpusort_gpu_session_chunk_end(ranges->rows->session) - first;
+
+	/* Of few rows, the first one has one. */
+	return first + (rows * fraction + ranges->fractions - 1) / ranges->fractions;
+}
+
 /*
- * Skip the rows of a group that begins before the range, which may be all rows of its chunks.
+ * Skip the rows of a group that begins before the range, which may be all rows of the range.
  * Returns false if the rows are lost.
  */
 static bool
@@ -182,7 +199,7 @@ skip_group(GsGpuRanges *ranges)
 		if (end < 0)
 			return false;
 		ranges->next = find_end_of_group(ranges, end);
-		if (ranges->next < end)
+		if (ranges->next < start_of_fraction(ranges, ranges->fraction + 1))
 			return true;
 		ranges->chunk++;
 	}
@@ -190,10 +207,23 @@ skip_group(GsGpuRanges *ranges)
 	return true;
 }
 
+/* Find the first row of a range that begins within a chunk. */
+static bool
+find_first_row_within(GsGpuRanges *ranges)
+{
+	if (gpusort_gpu_session_seek(ranges->rows->session, ranges->chunk) < 0)
+		return false;
+	ranges->next = start_of_fraction(ranges, ranges->fraction);
+	ranges->ended = ranges->next == start_of_fraction(ranges, ranges->fraction + 1);
+	return ranges->ended || (note_group(ranges) && skip_group(ranges));
+}
+
 /* Find the first row of a range.  Returns false if the rows are lost. */
 static bool
 find_first_row(GsGpuRanges *ranges)
 {
+	if (ranges->fraction > 0)
+		return find_first_row_within(ranges);
 	ranges->next = 0;
 	if (ranges->chunk == 0)
 		return true;
@@ -207,11 +237,31 @@ open_range(void *arg, int range)
 {
 	GsGpuRanges *ranges = arg;
 
-	ranges->chunk = range * ranges->chunks_per_range;
+	ranges->fraction = range % ranges->fractions;
+	ranges->chunk = range / ranges->fractions * ranges->chunks_per_range;
 	ranges->end_chunk = Min(ranges->chunk + ranges->chunks_per_range, ranges->nchunks);
 	ranges->ended = false;
 	ranges->lost = !find_first_row(ranges);
 	gpusort_gpu_rows_seek(ranges->rows, ranges->next);
+}
+
+/* Does the range end within a chunk, which is its only one? */
+static bool
+ends_within(const GsGpuRanges *ranges)
+{
+	return ranges->fraction < ranges->fractions - 1;
+}
+
+/* The same as below for that chunk, which was read last and ends at 'end'. */
+static int64
+find_end_within(GsGpuRanges *ranges, int64 end)
+{
+	int64		next = ranges->next;
+
+	ranges->next = start_of_fraction(ranges, ranges->fraction + 1);
+	end = note_group(ranges) ? find_end_of_group(ranges, end) : -1;
+	ranges->next = next;
+	return end;
 }
 
 /*
@@ -226,9 +276,11 @@ find_end_in_chunk(GsGpuRanges *ranges)
 	if (ranges->chunk == ranges->end_chunk && !note_group(ranges))
 		return -1;
 	end = gpusort_gpu_session_enter(ranges->rows->session, ranges->next);
-	if (end < 0 || ranges->chunk < ranges->end_chunk)
-		return end;
-	return find_end_of_group(ranges, end);
+	if (end < 0)
+		return -1;
+	if (ranges->chunk >= ranges->end_chunk)
+		return find_end_of_group(ranges, end);
+	return ends_within(ranges) ? find_end_within(ranges, end) : end;
 }
 
 /* GsRangeSource.next: tell of the rows of the next chunk. */
@@ -246,7 +298,7 @@ next_rows(void *arg, GsSortedRange *rows)
 	/* If rows are lost, whoever reads the next one will learn why. */
 	ranges->lost |= end < 0;
 	rows->nrows = ranges->lost ? 1 : (uint32) (end - ranges->next);
-	ranges->ended = ranges->chunk >= ranges->end_chunk &&
+	ranges->ended = (ranges->chunk >= ranges->end_chunk || ends_within(ranges)) &&
 		end < gpusort_gpu_session_chunk_end(ranges->rows->session);
 	ranges->next = end;
 	ranges->chunk++;
@@ -292,15 +344,16 @@ gpusort_gpu_ranges_create(const GsGpuRows *rows, const GsSortSpec *spec, GsShare
 {
 	MemoryContext caller = MemoryContextSwitchTo(rows->context);
 	GsGpuRanges *ranges = palloc0(sizeof(GsGpuRanges));
+	int64		wanted = processes * RANGES_PER_PROCESS;
 	int64		nranges;
 
 	ranges->rows = rows;
 	ranges->spec = spec;
 	ranges->nchunks = gpusort_gpu_session_chunks(rows->session);
-	ranges->chunks_per_range = Min(ranges->nchunks / (processes * RANGES_PER_PROCESS),
-								   CHUNKS_PER_RANGE);
-	ranges->chunks_per_range = Max(ranges->chunks_per_range, 1);
+	ranges->chunks_per_range = Max(Min(ranges->nchunks / wanted, CHUNKS_PER_RANGE), 1);
 	nranges = (ranges->nchunks + ranges->chunks_per_range - 1) / ranges->chunks_per_range;
+	ranges->fractions = Max(Min(wanted / Max(nranges, 1), MOST_FRACTIONS), 1);
+	nranges *= ranges->fractions;
 	prepare_groups(ranges);
 	gpusort_gpu_session_copy_chunks(rows->session);
 	ranges->to_read = gpusort_ranges_create(shared, spec, &range_source, ranges,

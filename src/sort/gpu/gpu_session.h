@@ -166,9 +166,10 @@ extern void gpusort_gpu_session_lend(GsGpuSession *session, GsRecallRows recall,
 extern bool gpusort_gpu_session_is_near(const GsGpuSession *session, int64 position);
 
 /*
- * The position after the last row in the chunk of the row last read.  Values of rows
- * in that chunk stay valid as long as no row of another chunk is read.
+ * The positions of the first row in the chunk of the row last read, and after its last one.  Values
+ * of rows in that chunk stay valid as long as no row of another chunk is read.
  */
+extern int64 gpusort_gpu_session_chunk_start(const GsGpuSession *session);
 extern int64 gpusort_gpu_session_chunk_end(const GsGpuSession *session);
 
 typedef struct GsGpuReport

@@ -477,6 +477,12 @@ gpusort_gpu_session_is_near(const GsGpuSession *session, int64 position)
 }
 
 int64
+gpusort_gpu_session_chunk_start(const GsGpuSession *session)
+{
+	return session->window.first;
+}
+
+int64
 gpusort_gpu_session_chunk_end(const GsGpuSession *session)
 {
 	return session->window.first + session->window.rows;
