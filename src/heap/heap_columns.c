@@ -3,9 +3,9 @@
  * heap_columns.c
  *		Extracts columns from heap tuples.
  *
- * In a tuple without NULLs, the leading columns of fixed length are at
- * constant offsets.  Others are found by going from one attribute to the next.  There, attributes
- * of fixed length that nobody wants are passed with the one before them, in a single step.
+ * In a tuple without NULLs, the leading columns of fixed length are at constant offsets.  Others
+ * are found by going from one attribute to the next.  There, attributes of fixed length that nobody
+ * wants are passed with the one before them, in a single step.
  *
  *-------------------------------------------------------------------------
  */

@@ -69,7 +69,7 @@ gpusort_key_comparison_create(const GsSortKeys *keys)
 	return comparison;
 }
 
-/* Do two values that are neither compressed nor elsewhere consist of the same bytes? */
+/* Do two values consist of the same bytes?  Returns false if they are stored elsewhere. */
 static inline bool
 are_same_bytes(const void *a, const void *b)
 {
