@@ -175,9 +175,9 @@ extract_fixed(const GsHeapColumns *columns, char *data, Datum *values)
 	}
 }
 
-/* Returns the offset behind an attribute that is at 'offset', and those that its step passes. */
+/* Returns the offset after an attribute at 'offset', and after those that its step passes. */
 static inline uint32
-offset_behind(const GsWalkStep *step, const char *data, uint32 offset, uint32 bytes)
+offset_after(const GsWalkStep *step, const char *data, uint32 offset, uint32 bytes)
 {
 	if (step->length > 0)
 		return offset + bytes;
@@ -214,7 +214,7 @@ walk(GsHeapColumns *columns, HeapTupleHeader tuple, int first_attno, uint32 offs
 			columns->values[i] = fetch_att(data + offset, step->byval, step->length);
 			columns->isnull[i] = false;
 		}
-		offset = offset_behind(step, data, offset, has_nulls ? step->length : step->bytes);
+		offset = offset_after(step, data, offset, has_nulls ? step->length : step->bytes);
 	}
 }
 

@@ -80,7 +80,7 @@
 /* What a path over sorts costs at least, in proportion to their inputs. */
 #define LEAST_SORT			1.005
 
-/* By this part the cost of a sort is lowered at most if a merge join does not read all of it. */
+/* The cost of a sort is lowered by at most this part if a merge join does not read all of it. */
 #define MOST_LOWERED		0.9
 
 /* How a sort would be done. */

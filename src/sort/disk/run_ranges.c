@@ -304,7 +304,7 @@ find_slice(GsRunRanges *ranges, const GsRunRange *range, int run, GsRunSlice *sl
 		slice->run.next = index->blocks[first - 1].extent;
 	}
 	if (behind < index->nblocks)
-		slice->run.behind = index->blocks[behind].extent;
+		slice->run.end = index->blocks[behind].extent;
 	slice->run.nrows = rows_before_sample(whole, behind) - first_row;
 	return slice->run.nrows > 0;
 }

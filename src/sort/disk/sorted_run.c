@@ -534,7 +534,7 @@ write_block(GsRunFile *file, Size next_bytes)
 	run->bytes += block->bytes;
 	run->longest_block = Max(run->longest_block, block->bytes);
 	if (next_bytes == 0)
-		run->behind = file->extent + gpusort_extent_file_count(file->extents, block->bytes);
+		run->end = file->extent + gpusort_extent_file_count(file->extents, block->bytes);
 	file->extent = block->next;
 	if (file->room > file->block_bytes)
 		set_room(file, file->block_bytes);
@@ -676,7 +676,7 @@ gpusort_run_reader_create(GsSortedRun *run, char *window, Size bytes)
 	return reader;
 }
 
-/* Read from 'extent' on, as many extents as there is room for, but none behind the run. */
+/* Read from 'extent' on, as many extents as there is room for, but none after the run. */
 static void
 fill_window(GsRunReader *reader, GsExtent extent)
 {
@@ -684,7 +684,7 @@ fill_window(GsRunReader *reader, GsExtent extent)
 	Size		extent_bytes = gpusort_extent_file_extent_bytes(run->file);
 	Size		extents = Min(reader->room, GPUSORT_MAX_EXTENT_BYTES) / extent_bytes;
 
-	extents = run->behind > extent ? Min(extents, run->behind - extent) : 1;
+	extents = run->end > extent ? Min(extents, run->end - extent) : 1;
 	reader->first = extent;
 	reader->bytes = gpusort_extent_file_read(run->file, extent, 0, reader->window,
 											 extents * extent_bytes);

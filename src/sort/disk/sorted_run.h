@@ -47,8 +47,8 @@ typedef struct GsSortedRun
 	bool		frozen;			/* can its blocks be read several times? */
 	GsExtent	first;			/* of its first block */
 	GsExtent	next;			/* of the block to read next */
-	GsExtent	behind;			/* behind the last block, if all are in their
-								 * order in the file */
+	GsExtent	end;			/* the one after the last block, if all are in
+								 * the file in their order */
 	int64		nrows;
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */

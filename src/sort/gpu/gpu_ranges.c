@@ -5,9 +5,9 @@
  *
  * A range is a number of neighbouring chunks, or if there are few chunks, a fraction of one.  Its
  * rows are those from the first group on that begins there, to the end of the last group that does.
- * So who reads a range skips the rows of a group that begins before it, and reads on behind it as
- * long as the last group goes on.  All processes find the same beginnings of groups, so each row is
- * read by one of them.  Rows are in one group if they agree in the first spec->group_keys keys.
+ * So who reads a range skips the rows of a group that begins before it, and reads on past its end
+ * as long as the last group goes on.  All processes find the same beginnings of groups, so each row
+ * is read by one of them.  Rows are in one group if they agree in the first spec->group_keys keys.
  *
  * If the words of keys decide these, the comparators find where a group ends.  Otherwise rows
  * that agree in all words are not in the order of the comparators, so the rows of a range end only
@@ -181,7 +181,10 @@ start_of_fraction(const GsGpuRanges *ranges, int fraction)
 	int64		first = gpusort_gpu_session_chunk_start(ranges->rows->session);
 	int64		rows = gpusort_gpu_session_chunk_end(ranges->rows->session) - first;
 
-	/* Of few rows, the first one has one. */
+	/*
+	 * Rounded up: only the first fraction begins with the first row of the
+	 * chunk.
+	 */
 	return first + (rows * fraction + ranges->fractions - 1) / ranges->fractions;
 }
 
