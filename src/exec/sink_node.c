@@ -68,7 +68,6 @@ gpusort_sink_create_state(CustomScan *plan)
 {
 	GsSinkState *sink = (GsSinkState *) gpusort_make_node_state(sizeof(GsSinkState), &sink_methods);
 
-	pg_atomic_init_u32(&sink->local.parallel.failure, GS_REASON_NONE);
 	sink->shared = &sink->local;
 	return (Node *) sink;
 }
@@ -200,7 +199,6 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 {
 	if (shared != &sink->local)
 		*shared = sink->local;
-	pg_atomic_write_u32(&shared->parallel.failure, GS_REASON_NONE);
 }
 
 bool
@@ -233,12 +231,6 @@ gpusort_sink_close(GsSinkState *sink)
 	tell_workers(sink, sink->shared);
 }
 
-static GsReason
-failure_of(const GsSinkState *sink)
-{
-	return gpusort_parallel_sort_failure(&sink->shared->parallel);
-}
-
 GsReason
 gpusort_sink_add_rows(GsSinkState *sink)
 {
@@ -249,7 +241,7 @@ gpusort_sink_add_rows(GsSinkState *sink)
 	}
 	if (!sink->producer.streaming)
 		await_gather(sink->gather);
-	return failure_of(sink);
+	return gpusort_parallel_sort_failure(&sink->shared->parallel);
 }
 
 void
@@ -401,7 +393,6 @@ gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 
 	sink->shared = coordinate;
 	sink->reports = shared_reports(coordinate);
-	pg_atomic_init_u32(&sink->shared->parallel.failure, GS_REASON_NONE);
 	gpusort_worker_reports_init(sink->reports, pcxt->nworkers);
 	tell_workers(sink, sink->shared);
 }
@@ -436,7 +427,6 @@ gpusort_sink_shutdown(CustomScanState *css)
 		gpusort_sort_stop(sink->producer.sort);
 	if (IsParallelWorker() || sink->shared == &sink->local)
 		return;
-	pg_atomic_write_u32(&sink->local.parallel.failure, failure_of(sink));
 	if (css->ss.ps.instrument != NULL)
 	{
 		/* The last rows may have been returned while workers still sort. */

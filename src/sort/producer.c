@@ -20,7 +20,6 @@ bool
 gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int64 bound)
 {
 	memset(parallel, 0, sizeof(*parallel));
-	pg_atomic_init_u32(&parallel->failure, GS_REASON_NONE);
 	parallel->bound = bound;
 	parallel->group_keys = sort->spec->group_keys;
 	parallel->repeatable = sort->spec->repeatable;
@@ -36,7 +35,7 @@ gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int64 bound)
 GsReason
 gpusort_parallel_sort_failure(const GsParallelSort *parallel)
 {
-	return (GsReason) pg_atomic_read_u32((pg_atomic_uint32 *) &parallel->failure);
+	return parallel->team != NULL ? gpusort_team_failure(parallel->team) : GS_REASON_NONE;
 }
 
 /* Have any process's rows been lost, so that all of the input must be read again? */
@@ -47,8 +46,8 @@ has_failed(const GsProducer *producer)
 }
 
 /*
- * Rows of this process's sort are lost, or those of another one: publish that, and leave what
- * the processes do together, so that nobody waits for this one.
+ * Rows of this process's sort are lost, or those of another one: leave what the processes do
+ * together, so that nobody waits for this one.
  */
 static void
 give_up(GsProducer *producer, GsSort *sort)
@@ -57,8 +56,6 @@ give_up(GsProducer *producer, GsSort *sort)
 
 	if (failure == GS_REASON_NONE)
 		failure = gpusort_sort_loss(sort);
-	if (failure != GS_REASON_NONE)
-		pg_atomic_write_u32(&producer->parallel->failure, failure);
 	producer->streaming = false;
 	gpusort_sort_fail(sort, failure);
 }

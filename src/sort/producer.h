@@ -16,7 +16,6 @@
 #define GPUSORT_PRODUCER_H
 
 #include "executor/tuptable.h"
-#include "port/atomics.h"
 
 #include "reason.h"
 #include "service/service_client.h"
@@ -28,8 +27,7 @@
 
 /*
  * What producers know of the leader's sort, in memory that the processes share, or the leader's.
- * Only the leader changes it, before the others start; except for 'failure', which any process may
- * set.
+ * Only the leader changes it, before the others start.
  */
 typedef struct GsParallelSort
 {
@@ -40,7 +38,6 @@ typedef struct GsParallelSort
 	int64		bound;			/* rows wanted of each process; 0 for all */
 	int			group_keys;		/* see GsSortSpec: then each process counts
 								 * the first keys of the rows that it returns */
-	pg_atomic_uint32 failure;	/* GsReason: why rows are missing */
 } GsParallelSort;
 
 /* What a worker tells its leader. */

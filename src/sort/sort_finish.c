@@ -253,12 +253,9 @@ sort_rows(GsSort *sort)
 	if (sort_together(sort))
 		return true;
 
-	/*
-	 * It may be another process that has lost rows.  In a sort with
-	 * spec->group_keys, nobody will say why.
-	 */
-	if (sort->failure == GS_REASON_NONE && sort->spec->group_keys > 0)
-		sort->failure = GS_REASON_SERVICE_LOST;
+	/* It may be another process that has lost rows. */
+	if (sort->failure == GS_REASON_NONE)
+		sort->failure = gpusort_team_failure(sort->participant->team);
 	return false;
 }
 

@@ -79,7 +79,7 @@ gpusort_sort_lost_unless(GsSort *sort, bool kept)
 		return true;
 	gpusort_sort_enter(sort, GS_SORT_LOST);
 	if (sort->participant != NULL)
-		gpusort_participant_fail(sort->participant);
+		gpusort_participant_fail(sort->participant, gpusort_sort_loss(sort));
 	return false;
 }
 

@@ -31,7 +31,7 @@ struct GsTeam
 	pg_atomic_uint32 nattached; /* processes that have taken part in ADD */
 	ConditionVariable attached; /* one more has */
 	pg_atomic_uint32 spilled;	/* are rows of any process not in memory? */
-	pg_atomic_uint32 failed;	/* are rows of any process missing? */
+	pg_atomic_uint32 failure;	/* GsReason: why rows of a process are missing */
 	pg_atomic_uint64 ndropped;	/* rows beyond the bound */
 	FileSet		files;			/* with all runs; set before others start */
 	GsSharedRanges *ranges;		/* follows the struct */
@@ -72,7 +72,7 @@ create_team(const GsSortSpec *spec)
 	pg_atomic_init_u32(&team->nattached, 0);
 	ConditionVariableInit(&team->attached);
 	pg_atomic_init_u32(&team->spilled, 0);
-	pg_atomic_init_u32(&team->failed, 0);
+	pg_atomic_init_u32(&team->failure, GS_REASON_NONE);
 	pg_atomic_init_u64(&team->ndropped, 0);
 	team->ranges = gpusort_shared_ranges_init((char *) team + MAXALIGN(sizeof(GsTeam)));
 	team->sort = gpusort_shared_sort_init((char *) team + sort_at, &team->budget,
@@ -86,6 +86,12 @@ unsigned
 gpusort_team_string_words(const GsTeam *team)
 {
 	return team->string_words;
+}
+
+GsReason
+gpusort_team_failure(const GsTeam *team)
+{
+	return (GsReason) pg_atomic_read_u32((pg_atomic_uint32 *) &team->failure);
 }
 
 /* Attach to the barrier.  Returns its phase. */
@@ -243,10 +249,13 @@ gpusort_participant_leave(GsParticipant *participant)
 }
 
 void
-gpusort_participant_fail(GsParticipant *participant)
+gpusort_participant_fail(GsParticipant *participant, GsReason reason)
 {
+	uint32		none = GS_REASON_NONE;
+
+	Assert(reason != GS_REASON_NONE);
 	if (participant->attached)
-		pg_atomic_write_u32(&participant->team->failed, 1);
+		(void) pg_atomic_compare_exchange_u32(&participant->team->failure, &none, reason);
 	gpusort_participant_leave(participant);
 }
 
@@ -288,7 +297,7 @@ gpusort_participant_end_phase(GsParticipant *participant, GsTeamPhase phase, boo
 
 	if (chosen != NULL)
 		*chosen = elected;
-	if (!is_set(&team->failed))
+	if (gpusort_team_failure(team) == GS_REASON_NONE)
 		return true;
 	gpusort_participant_leave(participant);
 	return false;

@@ -93,6 +93,9 @@ typedef struct GsParticipant
 /* Returns the 'string_words' with which all processes must make their key plans. */
 extern unsigned gpusort_team_string_words(const GsTeam *team);
 
+/* Returns why rows of a process are missing, as the first one to fail has said; or GS_REASON_NONE. */
+extern GsReason gpusort_team_failure(const GsTeam *team);
+
 /* ---- A participant, whose sort calls these ---- */
 
 /*
@@ -134,9 +137,9 @@ extern bool gpusort_participant_attach(GsParticipant *participant);
 /* Returns how many processes can take part. */
 extern int	gpusort_participant_processes(const GsParticipant *participant);
 
-/* Let the others go on without this process.  fail() is for one that has lost rows. */
+/* Let the others go on without this process.  fail() is for one that has lost rows, or knows it. */
 extern void gpusort_participant_leave(GsParticipant *participant);
-extern void gpusort_participant_fail(GsParticipant *participant);
+extern void gpusort_participant_fail(GsParticipant *participant, GsReason reason);
 
 /* In ADD: rows of this process are not in memory, but in runs or on a GPU. */
 extern void gpusort_participant_spill(GsParticipant *participant);

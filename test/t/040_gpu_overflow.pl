@@ -197,20 +197,22 @@ foreach my $fault ('put:error:2', 'put:lost:3', 'put:memory:2', 'sort:error', 's
 		"SET statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'");
 	my $leader = $failing->pid;
 	my $others = "FROM pg_stat_activity WHERE leader_pid = $leader";
-	my $late = 'SELECT * FROM more WHERE halting_apart(id) > 0 ORDER BY k DESC';
+	# The third row of each page has the number 3, and so on.
+	my $late = "SELECT k, id FROM plain WHERE " . join(' AND ', map { "id + $_ > 0" } 0 .. 4) .
+		' AND halting_apart((ctid::text::point)[1]) > 0 ORDER BY k DESC';
 	my ($stop_leader, $stop_worker, $device);
 
-	# The leader waits for lock 1000 and the worker for lock 1001, when they have put some rows.
+	# The leader waits for lock 1000 and the worker for lock 1001, when they have put some rows of a page.
 	$node->safe_psql('postgres', qq{
-		CREATE FUNCTION halting_apart(k int8) RETURNS int8 STABLE PARALLEL SAFE LANGUAGE plpgsql AS \$\$
+		CREATE FUNCTION halting_apart(row_of_page float8) RETURNS float8 STABLE PARALLEL SAFE LANGUAGE plpgsql AS \$\$
 		DECLARE
 			lock int := CASE pg_backend_pid() WHEN $leader THEN 1000 ELSE 1001 END;
 		BEGIN
-			IF k % 50 = 49 THEN
+			IF row_of_page = 20 THEN
 				PERFORM pg_advisory_lock_shared(lock);
 				PERFORM pg_advisory_unlock_shared(lock);
 			END IF;
-			RETURN k;
+			RETURN row_of_page;
 		END \$\$});
 	$stop_leader = hold_stops($node);
 	$stop_worker = Session($node, 'SELECT pg_advisory_lock(1001)');
