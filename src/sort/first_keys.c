@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 
 #include "key/key_comparison.h"
+#include "settings.h"
 #include "sort/base/tuple_rows.h"
 #include "sort/first_keys.h"
 #include "sort/sort_private.h"
@@ -114,6 +115,39 @@ count_rows(GsSort *sort, TupleTableSlot *slot, GsLastKey *last, GsKeyCounts *cou
 	}
 }
 
+/*
+ * Can keys be counted by their words?  Then the rows, which are all over the memory, are not read,
+ * but for one of each range: their order is checked.
+ */
+static bool
+can_count_words(const GsSort *sort)
+{
+	return sort->location == GS_ROWS_SHARED && sort->spec->group_keys > 0 &&
+		gpusort_ranges_can_count_keys(sort->ranges) &&
+		(sort->checked.check == NULL || gpusort_verify != GS_VERIFY_ALL);
+}
+
+/* Count the rows of ranges by the words of their keys. */
+static void
+count_words(GsSort *sort, TupleTableSlot *slot, GsKeyCounts *counts)
+{
+	Datum	   *values = slot->tts_values;
+	bool	   *isnull = slot->tts_isnull;
+	int64		before = counts->rows;
+
+	while (gpusort_ranges_count_keys(sort->ranges, counts, values, isnull))
+	{
+		uint32		n = (uint32) (counts->rows - before);
+
+		CHECK_FOR_INTERRUPTS();
+		before = counts->rows;
+		sort->nrows += n;
+		gpusort_sort_skip(sort, n);
+		if (n > 0)
+			(void) gpusort_sort_check_in_place(sort, values, isnull);
+	}
+}
+
 bool
 gpusort_first_keys_count(GsSort *sort, GsKeyCounts *counts)
 {
@@ -128,7 +162,10 @@ gpusort_first_keys_count(GsSort *sort, GsKeyCounts *counts)
 	};
 
 	gpusort_key_comparison_prepare(&sort->spec->keys, 0, &last.ssup);
-	count_rows(sort, slot, &last, counts);
+	if (can_count_words(sort))
+		count_words(sort, slot, counts);
+	else
+		count_rows(sort, slot, &last, counts);
 	ExecDropSingleTupleTableSlot(slot);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);

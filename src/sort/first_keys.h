@@ -11,17 +11,8 @@
 #ifndef GPUSORT_FIRST_KEYS_H
 #define GPUSORT_FIRST_KEYS_H
 
+#include "sort/memory/shared_ranges.h"
 #include "sort/sort.h"
-
-typedef struct GsKeyCounts
-{
-	int64		rows;
-	int64		groups;			/* different keys that are not NULL */
-	int64		most;			/* rows with the most frequent of these keys,
-								 * or 0 */
-	Datum		mode;			/* the first such key, if keys are passed by
-								 * value */
-} GsKeyCounts;
 
 /*
  * Add the rows that the cursor of a sort has not returned yet to *counts, which need not be all

@@ -46,6 +46,7 @@ typedef struct GsKeyValues
 typedef struct GsSplitter
 {
 	uint32		row;
+	int			end;			/* after the last one with the same value */
 	uint64		words[GPUSORT_CPU_MAX_KEY_WORDS];
 	GsKeyValues values;			/* unless words are exact */
 } GsSplitter;
@@ -303,6 +304,9 @@ make_table(GsRangeSplitters *splitters)
 	}
 	splitters->least_value = least;
 	splitters->table_shift = shift;
+	for (int s = n - 1; s >= 0; s--)
+		splitters->list[s].end = s < n - 1 && splitters->window_values[s + 1] ==
+			splitters->window_values[s] ? splitters->list[s + 1].end : s + 1;
 }
 
 GsRangeSplitters *
@@ -455,6 +459,26 @@ is_before(GsRangeSplitters *splitters, uint32 row, int splitter)
 	return order < 0;
 }
 
+/*
+ * Returns how many of 'n' splitters, at least one, have a value below this one.  The steps of the
+ * search have no branch, so that a processor goes on with the next row meanwhile: floating-point
+ * numbers are in few entries of the table.
+ */
+static inline int
+count_below(const uint32 *window_values, uint32 n, uint32 value)
+{
+	const uint32 *first = window_values;
+
+	while (n > 1)
+	{
+		uint32		half = n / 2;
+
+		first += half & -(uint32) (first[half - 1] < value);
+		n -= half;
+	}
+	return first - window_values + (*first < value);
+}
+
 int
 gpusort_range_splitters_find(GsRangeSplitters *splitters, uint32 value,
 							 uint32 row)
@@ -464,14 +488,19 @@ gpusort_range_splitters_find(GsRangeSplitters *splitters, uint32 value,
 	int			low = splitters->table[b];
 	int			high = splitters->table[b + 1];
 
+	if (low == high)
+		return low;
+	low += count_below(splitters->window_values + low, high - low, value);
+	if (low == splitters->nsplitters || splitters->window_values[low] != value)
+		return low;
+
 	/* 'low' splitters do not sort after the row, and 'high' may not. */
+	high = splitters->list[low].end;
 	while (low < high)
 	{
 		int			middle = (low + high) / 2;
-		uint32		other = splitters->window_values[middle];
 
-		if (value < other ||
-			(value == other && is_before(splitters, row, middle)))
+		if (is_before(splitters, row, middle))
 			high = middle;
 		else
 			low = middle + 1;

@@ -435,16 +435,25 @@ next_own_range(GsRanges *ranges)
 	return range;
 }
 
-/* Begin to read the next range.  Returns false if there is none. */
+/* Go to the next range.  Returns false if there is none. */
 static bool
 begin_own_range(GsRanges *ranges)
 {
 	ranges->reading = next_own_range(ranges);
 	if (ranges->reading < 0)
 		return false;
-	open_source(ranges);
 	ranges->own_start = ranges->start;
 	ranges->nown++;
+	return true;
+}
+
+/* Go to the next range, and begin to read it. */
+static bool
+open_own_range(GsRanges *ranges)
+{
+	if (!begin_own_range(ranges))
+		return false;
+	open_source(ranges);
 	return true;
 }
 
@@ -460,8 +469,30 @@ gpusort_ranges_advance(GsRanges *ranges)
 		if (ranges->source->next(ranges->arg, &ranges->rows))
 			return ranges->rows.nrows;
 		check_own_range(ranges);
-	} while (begin_own_range(ranges));
+	} while (open_own_range(ranges));
 	return 0;
+}
+
+bool
+gpusort_ranges_can_count_keys(const GsRanges *ranges)
+{
+	return ranges->source->count_keys != NULL;
+}
+
+bool
+gpusort_ranges_count_keys(GsRanges *ranges, GsKeyCounts *counts, Datum *values, bool *isnull)
+{
+	int64		before = counts->rows;
+	MemoryContext caller;
+
+	if (!begin_own_range(ranges))
+		return false;
+	caller = MemoryContextSwitchTo(ranges->context);
+	ranges->source->count_keys(ranges->arg, ranges->reading, counts, values, isnull);
+	MemoryContextSwitchTo(caller);
+	ranges->start += counts->rows - before;
+	check_own_range(ranges);
+	return true;
 }
 
 bool

@@ -57,6 +57,17 @@ typedef struct GsRangePiece
 /* In the memory that the processes share, at the same address in all of them. */
 typedef struct GsSharedRanges GsSharedRanges;
 
+/* How often the first keys of some rows occur. */
+typedef struct GsKeyCounts
+{
+	int64		rows;
+	int64		groups;			/* different keys that are not NULL */
+	int64		most;			/* rows with the most frequent of these keys,
+								 * or 0 */
+	Datum		mode;			/* the first such key, if keys are passed by
+								 * value */
+} GsKeyCounts;
+
 /* How a process gets the rows of a range in order. */
 typedef struct GsRangeSource
 {
@@ -76,6 +87,14 @@ typedef struct GsRangeSource
 
 	/* Returns the number of rows of a range; or NULL if that is not known. */
 	int64		(*count) (void *arg, int range);
+
+	/*
+	 * With spec->group_keys, instead of open(): add the first keys of the
+	 * rows to *counts, and read one of the rows, unless there is none.  NULL
+	 * if all rows must be read for that.
+	 */
+	void		(*count_keys) (void *arg, int range, GsKeyCounts *counts,
+							   Datum *values, bool *isnull);
 } GsRangeSource;
 
 /*
@@ -177,6 +196,14 @@ extern void gpusort_ranges_jump(GsRanges *ranges, int64 position);
  * follow those before, and return their number.  Returns 0 if there are no more.
  */
 extern int64 gpusort_ranges_advance(GsRanges *ranges);
+
+/*
+ * Instead of reading rows, if that is possible: add the first keys of the next range to *counts, and
+ * read one of its rows, unless there is none.  Returns false if there are no more ranges.
+ */
+extern bool gpusort_ranges_can_count_keys(const GsRanges *ranges);
+extern bool gpusort_ranges_count_keys(GsRanges *ranges, GsKeyCounts *counts, Datum *values,
+									  bool *isnull);
 
 /*
  * Rows are read in sequence, but another processor has just written them, from whose cache

@@ -263,6 +263,8 @@ sort_by_values(GsRangeSorter *sorter, uint32 count)
 		CHECK_FOR_INTERRUPTS();
 		copy_keys(sorter, entries + start, end - start);
 		sort_by_keys(sorter, entries + start, end - start);
+		for (uint32 i = start; i < end; i++)
+			entries[i] |= (uint64) value << 32;
 	}
 }
 
@@ -347,6 +349,81 @@ static const GsRangeSource range_source = {
 	.open = open_range,
 	.next = next_rows,
 	.count = count_range
+};
+
+/* ----------------------------------------------------------------
+ *		counting keys without their rows, which are all over the memory
+ * ----------------------------------------------------------------
+ */
+
+/* Are rows sorted by values, and do these and the words of keys tell which keys are equal? */
+static bool
+words_tell_keys(const GsSharedView *view)
+{
+	return view->spec->keys.nkeys == 1 && view->exact && !view->places_keys;
+}
+
+static inline bool
+have_same_key(const GsSharedView *view, uint64 a, uint64 b)
+{
+	unsigned	words = gpusort_key_plan_words(view->spec->key_plan);
+
+	if (gpusort_entry_value(a) != gpusort_entry_value(b))
+		return false;
+	return view->complete || memcmp(gpusort_key_sort_key(view->key_sort, (uint32) a),
+									gpusort_key_sort_key(view->key_sort, (uint32) b),
+									words * sizeof(uint64)) == 0;
+}
+
+static Datum
+key_of(const GsSharedView *view, uint64 entry)
+{
+	const GsSortSpec *spec = view->spec;
+	Datum		value;
+	bool		isnull;
+
+	if (!TupleDescAttr(spec->tupdesc, spec->keys.attnos[0] - 1)->attbyval)
+		return (Datum) 0;
+	gpusort_row_store_get_columns(view->store, (uint32) entry, spec->keys.attnos, 1,
+								  &value, &isnull);
+	return value;
+}
+
+/* GsRangeSource.count_keys */
+static void
+count_keys(void *arg, int range, GsKeyCounts *counts, Datum *values, bool *isnull)
+{
+	GsSharedMember *member = arg;
+	const GsSharedView *view = member->view;
+	bool		null_keys = gpusort_shared_view_has_null_keys(view, range);
+	uint32		count;
+	uint32		end;
+	const uint64 *entries = range_sorter_sort(member->sorter, range, &count);
+
+	member->nsorted += count;
+	counts->rows += count;
+	for (uint32 start = null_keys ? count : 0; start < count; start = end)
+	{
+		for (end = start + 1; end < count; end++)
+			if (!have_same_key(view, entries[start], entries[end]))
+				break;
+		counts->groups++;
+		if (end - start > counts->most)
+		{
+			counts->most = end - start;
+			counts->mode = key_of(view, entries[start]);
+		}
+	}
+	if (count > 0)
+		gpusort_row_store_get(view->store, (uint32) entries[0], values, isnull);
+}
+
+static const GsRangeSource key_source = {
+	.make = sort_range,
+	.open = open_range,
+	.next = next_rows,
+	.count = count_range,
+	.count_keys = count_keys
 };
 
 /* ----------------------------------------------------------------
@@ -444,7 +521,8 @@ gpusort_shared_member_prepare(GsSharedMember *member, GsMemorySort *rows)
 												 view->has_nulls);
 	member->left_context = AllocSetContextCreate(member->context, "pg_gpusort range",
 												 ALLOCSET_SMALL_SIZES);
-	ranges = gpusort_ranges_create(shared->ranges, member->spec, &range_source, member,
+	ranges = gpusort_ranges_create(shared->ranges, member->spec,
+								   words_tell_keys(view) ? &key_source : &range_source, member,
 								   view->nranges, GPUSORT_MAX_SLOTS, view->nrows);
 	MemoryContextSwitchTo(caller);
 	return ranges;

@@ -194,6 +194,14 @@ make_window(GsSharedView *view, const GsShare *others)
 											  &view->window);
 }
 
+bool
+gpusort_shared_view_has_null_keys(const GsSharedView *view, int range)
+{
+	const GsRowClass *class = &view->classes[range < view->classes[1].first_range ? 0 : 1];
+
+	return class->null_keys;
+}
+
 /* ----------------------------------------------------------------
  *		dividing rows into ranges
  * ----------------------------------------------------------------

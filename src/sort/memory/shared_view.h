@@ -112,6 +112,9 @@ gpusort_share_rows(const GsShare *share, int range)
 
 extern uint32 gpusort_shares_count(const GsShare *shares, int nshares, int range);
 
+/* Does a range have rows with a NULL key, rather than those without? */
+extern bool gpusort_shared_view_has_null_keys(const GsSharedView *view, int range);
+
 /*
  * ---- Dividing rows into ranges before they are sorted: range_splitters.c ----
  *
