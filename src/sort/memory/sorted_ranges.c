@@ -101,7 +101,10 @@ allocate_range(GsRangeWriter *writer, uint32 count, GsSortedRange *range)
 	return range->nulls != NULL;
 }
 
-/* Read the rows of entries, and copy them or note where they are.  Returns as write() does. */
+/*
+ * Copy the rows of entries, or note where they are.  Rows that are not copied are read later, when
+ * they would have left the cache again.  Returns as write() does.
+ */
 static inline bool
 collect_rows(GsRangeWriter *writer, const uint64 *entries, uint32 count,
 			 GsSortedRange *range, bool copies)
@@ -114,10 +117,11 @@ collect_rows(GsRangeWriter *writer, const uint64 *entries, uint32 count,
 		char	   *copy;
 
 		CHECK_FOR_INTERRUPTS();
-		gpusort_row_store_fetch_ahead(writer->store, entries + i, count - i);
+		if (copies)
+			gpusort_row_store_fetch_ahead(writer->store, entries + i, count - i);
 		row = gpusort_row_store_find(writer->store, (uint32) entries[i],
-									 &bitmap, &bytes);
-		gpusort_work_add(bytes);
+									 &bitmap, copies ? &bytes : NULL);
+		gpusort_work_add(copies ? bytes : sizeof(char *));
 		if (copies)
 		{
 			copy = range->slots != NULL ? range->slots + i * bytes :
