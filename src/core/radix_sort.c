@@ -4,10 +4,11 @@
  *		Stable radix sort of row numbers by multi-word unsigned keys.
  *
  * A key can be several 64-bit words wide, but most of its bits are usually the
- * same in all rows (ids below 2^27 in an int8, flags for "not NULL").  So one
- * pass finds the bits that vary, and the sort uses only those, packed into
- * windows of up to 32 bits.  An entry is 8 bytes: the window's value above the
- * row number.
+ * same in all rows (ids below 2^27 in an int8, flags for "not NULL"), or follow
+ * from the highest one (those between the sign and the digits of a small
+ * number).  So one pass finds the bits that tell keys apart, and the sort uses
+ * only those, packed into windows of up to 32 bits.  An entry is 8 bytes: the
+ * window's value above the row number.
  *
  * Sorting by a window moves entries by one digit of the value at a time.  In
  * main memory a digit has at most 256 bins, because the first-level cache and
@@ -67,6 +68,8 @@
 
 /* Rows between two calls of the callback. */
 #define LOOK_INTERVAL		65536
+
+#define HIGHEST_BIT			(UINT64_C(1) << 63)
 
 /*
  * Number of rows to prefetch keys ahead of their use, if the rows are not in
@@ -164,27 +167,120 @@ count_bits(const uint64_t *words, unsigned nwords)
 	return count;
 }
 
-/* Set the bits that differ between the keys of any rows of the range. */
+void
+gpusort_key_bits_begin(GsKeyBits * bits)
+{
+	memset(bits->any, 0, sizeof(bits->any));
+	memset(bits->all, 0xff, sizeof(bits->all));
+}
+
+/* Add keys whose highest bit is 'half'. */
+static void
+add_bits(GsKeyBits * bits, unsigned half, const uint64_t *any, const uint64_t *all)
+{
+	for (unsigned w = 0; w < GPUSORT_CPU_MAX_KEY_WORDS; w++)
+	{
+		bits->any[half][w] |= any[w];
+		bits->all[half][w] &= all[w];
+	}
+}
+
+void
+gpusort_key_bits_add(GsKeyBits * bits, const GsKeyBits * other)
+{
+	for (unsigned half = 0; half < 2; half++)
+		add_bits(bits, half, other->any[half], other->all[half]);
+}
+
+void
+gpusort_key_bits_varying(const GsKeyBits * bits, unsigned words, uint64_t *varying)
+{
+	for (unsigned w = 0; w < words; w++)
+		varying[w] = (bits->any[0][w] & ~bits->all[0][w]) | (bits->any[1][w] & ~bits->all[1][w]);
+	varying[0] |= ~bits->all[0][0] & bits->any[1][0] & HIGHEST_BIT;
+}
+
+/* Add the keys of a block that has some with either highest bit. */
+static void
+collect_halves(const Sorter *sorter, const uint64_t *source, Block block, GsKeyBits * bits)
+{
+	unsigned	words = sorter->keys->words;
+
+	for (size_t i = block.start; i < block.end; i++)
+	{
+		const uint64_t *key = source_key(sorter, source, i);
+		uint64_t	upper = 0 - (key[0] >> 63); /* all bits, or none */
+
+		for (unsigned w = 0; w < words; w++)
+		{
+			bits->any[0][w] |= key[w] & ~upper;
+			bits->all[0][w] &= key[w] | upper;
+			bits->any[1][w] |= key[w] & upper;
+			bits->all[1][w] &= key[w] | ~upper;
+		}
+	}
+}
+
+/* Does a block with these bits vary in no others than what was there before, and the highest? */
+static bool
+varies_as_before(const GsKeyBits * bits, unsigned words, const uint64_t *any, const uint64_t *all)
+{
+	uint64_t	varying[GPUSORT_CPU_MAX_KEY_WORDS];
+	uint64_t	others = 0;
+
+	gpusort_key_bits_varying(bits, words, varying);
+	varying[0] |= HIGHEST_BIT;
+	for (unsigned w = 0; w < words; w++)
+		others |= any[w] & ~all[w] & ~varying[w];
+	return others == 0;
+}
+
+/* Add the keys of a block. */
+static void
+collect_block(const Sorter *sorter, const uint64_t *source, size_t count, Block block,
+			  GsKeyBits * bits)
+{
+	unsigned	words = sorter->keys->words;
+	uint64_t	any[GPUSORT_CPU_MAX_KEY_WORDS] = {0};
+	uint64_t	all[GPUSORT_CPU_MAX_KEY_WORDS] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+
+	for (size_t i = block.start; i < block.end; i++)
+	{
+		const uint64_t *key = source_key(sorter, source, i);
+
+		PREFETCH_KEY(sorter, source, i, count);
+		for (unsigned w = 0; w < words; w++)
+		{
+			any[w] |= key[w];
+			all[w] &= key[w];
+		}
+	}
+	if (((any[0] ^ all[0]) & HIGHEST_BIT) == 0)
+		add_bits(bits, all[0] >> 63, any, all);
+	else if (!varies_as_before(bits, words, any, all))
+		collect_halves(sorter, source, block, bits);
+	else
+	{
+		/*
+		 * What is the same in the block is so in both halves, the rest varies
+		 * anyway.
+		 */
+		add_bits(bits, 0, any, all);
+		add_bits(bits, 1, any, all);
+	}
+}
+
+/* Find the bits by which the keys of some rows can be sorted. */
 static void
 find_varying_bits(const Sorter *sorter, const uint64_t *source, size_t count,
 				  uint64_t *varying)
 {
-	unsigned	words = sorter->keys->words;
-	uint64_t	bits[GPUSORT_CPU_MAX_KEY_WORDS] = {0};
-	uint64_t	first[GPUSORT_CPU_MAX_KEY_WORDS];
+	GsKeyBits	bits;
 
-	memcpy(first, source_key(sorter, source, 0), words * sizeof(uint64_t));
-
+	gpusort_key_bits_begin(&bits);
 	for (Block block = no_rows; next_block(sorter, &block, count);)
-		for (size_t i = block.start; i < block.end; i++)
-		{
-			const uint64_t *key = source_key(sorter, source, i);
-
-			PREFETCH_KEY(sorter, source, i, count);
-			for (unsigned w = 0; w < words; w++)
-				bits[w] |= key[w] ^ first[w];
-		}
-	memcpy(varying, bits, words * sizeof(uint64_t));
+		collect_block(sorter, source, count, block, &bits);
+	gpusort_key_bits_varying(&bits, sorter->keys->words, varying);
 }
 
 /*
@@ -613,12 +709,13 @@ gpusort_key_window_make(const uint64_t *varying, unsigned words,
 }
 
 void
-gpusort_key_table_varying(const GsKeyTable *keys, size_t count, uint64_t *varying,
-						  GsLookCallback look)
+gpusort_key_bits_collect(GsKeyBits * bits, const GsKeyTable *keys, size_t count,
+						 GsLookCallback look)
 {
 	Sorter		sorter = {keys, look};
 
-	find_varying_bits(&sorter, NULL, count, varying);
+	for (Block block = no_rows; next_block(&sorter, &block, count);)
+		collect_block(&sorter, NULL, count, block, bits);
 }
 
 /*

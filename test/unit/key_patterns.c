@@ -32,6 +32,8 @@ static const char *const names[] = {
 	[PATTERN_EQUAL_TOP] = "long runs equal at the top",
 	[PATTERN_EQUAL_LAST_BIT] = "first and last bit",
 	[PATTERN_HIDDEN_RUN] = "a run hidden from the sample",
+	[PATTERN_BOTH_SIGNS] = "numbers of both signs",
+	[PATTERN_SIGNS_APART] = "numbers of one sign, then of the other",
 };
 
 const char *
@@ -69,6 +71,17 @@ fill_number(uint64_t *key, unsigned words, uint64_t number)
 		key[words - 2] = number >> 12;
 		key[words - 1] = number << 52 | number >> 40;
 	}
+}
+
+/* Makes a key that begins with a signed number of so many bits. */
+static void
+fill_signed(uint64_t *key, unsigned words, bool negative, unsigned bits, RandomState *random)
+{
+	fill_random(key, words, 4, random);
+	key[0] = random_word(random) >> (64 - bits);
+	if (negative)
+		key[0] = ~key[0];
+	key[0] ^= UINT64_C(1) << 63;
 }
 
 static void
@@ -132,6 +145,13 @@ fill_key(KeyPattern pattern, uint64_t *key, unsigned words, uint32_t row,
 			fill_random(key, words, 1, random);
 			if (row % stride != 0)
 				key[0] &= UINT32_MAX;
+			break;
+		case PATTERN_BOTH_SIGNS:
+			fill_signed(key, words, random_below(random, 2) == 1, 12, random);
+			break;
+		case PATTERN_SIGNS_APART:
+			fill_signed(key, words, row < rows / 2 ? row > rows / 4 : random_below(random, 2) == 1,
+						2 + 60 * (uint64_t) row / rows, random);
 			break;
 		case PATTERN_COUNT:
 			break;

@@ -28,6 +28,9 @@ typedef enum KeyPattern
 	PATTERN_EQUAL_TOP,			/* a few values in the upper half of a word */
 	PATTERN_EQUAL_LAST_BIT,		/* differ in the first and the last bit */
 	PATTERN_HIDDEN_RUN,			/* ties in one word, missed by a sample */
+	PATTERN_BOTH_SIGNS,			/* numbers near 0 */
+	PATTERN_SIGNS_APART,		/* of either sign for a while, then of both,
+								 * and larger and larger ones */
 	PATTERN_COUNT
 } KeyPattern;
 

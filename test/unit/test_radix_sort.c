@@ -658,6 +658,103 @@ test_sort_by_window(uint32_t rows, unsigned max_words)
 		   max_words);
 }
 
+/* ----------------------------------------------------------------
+ *		the bits by which keys are sorted
+ * ----------------------------------------------------------------
+ */
+
+/* Finds these bits, by bits of several parts of the keys. */
+static void
+find_bits(const uint64_t *keys, uint32_t rows, unsigned words, uint32_t parts, uint64_t *varying)
+{
+	GsKeyBits	bits;
+
+	gpusort_key_bits_begin(&bits);
+	for (uint32_t p = 0; p < parts; p++)
+	{
+		uint32_t	first = (uint64_t) rows * p / parts;
+		uint32_t	count = (uint64_t) rows * (p + 1) / parts - first;
+		KeyChunks  *chunks = key_chunks_create(keys + (size_t) first * words, count, words, 12);
+		GsKeyBits	part;
+
+		gpusort_key_bits_begin(&part);
+		gpusort_key_bits_collect(&part, &chunks->table, count, NULL);
+		gpusort_key_bits_add(&bits, &part);
+		key_chunks_free(chunks);
+	}
+	gpusort_key_bits_varying(&bits, words, varying);
+}
+
+/*
+ * The order of the keys must be that of these bits alone.  There must be no bit in which no keys
+ * differ, and 'most' at most.
+ */
+static bool
+bits_are_right(const uint64_t *keys, uint32_t rows, unsigned words, uint32_t parts, unsigned most)
+{
+	uint64_t	varying[GPUSORT_CPU_MAX_KEY_WORDS] = {0};
+	uint64_t	differ[GPUSORT_CPU_MAX_KEY_WORDS] = {0};
+	size_t		length = (size_t) rows * words;
+	uint64_t   *masked = must_allocate(length * sizeof(uint64_t));
+	uint64_t   *entries = must_allocate(rows * sizeof(uint64_t));
+	uint32_t   *expected;
+	KeyChunks  *chunks;
+	unsigned	count = 0;
+	bool		right = true;
+
+	find_bits(keys, rows, words, parts, varying);
+	for (size_t i = 0; i < length; i++)
+	{
+		differ[i % words] |= keys[i] ^ keys[i % words];
+		masked[i] = keys[i] & varying[i % words];
+	}
+	for (unsigned w = 0; w < words; w++)
+	{
+		right &= (varying[w] & ~differ[w]) == 0;
+		count += (unsigned) __builtin_popcountll(varying[w]);
+	}
+	for (uint32_t row = 0; row < rows; row++)
+		entries[row] = row;
+	chunks = key_chunks_create(masked, rows, words, 12);
+	expected = reference_order(chunks, entries, rows);
+	key_chunks_free(chunks);
+	chunks = key_chunks_create(keys, rows, words, 12);
+	for (uint32_t row = 0; row < rows; row++)
+		entries[row] = expected[row];
+	free(expected);
+	for (uint32_t row = 0; row < rows; row++)
+		masked[row] = row;
+	expected = reference_order(chunks, masked, rows);
+	right &= order_is_right(chunks, entries, expected, rows) && count <= most;
+	free(expected);
+	key_chunks_free(chunks);
+	free(entries);
+	free(masked);
+	return right;
+}
+
+static void
+test_key_bits(uint32_t rows)
+{
+	RandomState random = rows;
+
+	for (KeyPattern pattern = 0; pattern < PATTERN_COUNT; pattern++)
+	{
+		bool		passed = true;
+
+		for (unsigned words = 1; words <= GPUSORT_CPU_MAX_KEY_WORDS; words++)
+			for (uint32_t parts = 1; parts <= 3; parts++)
+			{
+				uint64_t   *keys = key_pattern_make(pattern, rows, words, &random);
+
+				passed &= bits_are_right(keys, rows, words, parts,
+										 pattern == PATTERN_BOTH_SIGNS ? 13 + 64 * (words - 1) : 64 * words);
+				free(keys);
+			}
+		tap_ok(passed, "bits of %u keys, %s", (unsigned) rows, key_pattern_name(pattern));
+	}
+}
+
 static void
 test_values(void)
 {
@@ -700,6 +797,9 @@ main(void)
 	test_large_sizes(65536, 1);
 	test_large_sizes(70000, 4);
 	test_large_sizes(300000, 2);
+	test_key_bits(1);
+	test_key_bits(1000);
+	test_key_bits(200000);
 	test_values();
 	return tap_done();
 }

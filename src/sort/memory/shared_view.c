@@ -44,15 +44,14 @@ struct GsRowClass
  * ----------------------------------------------------------------
  */
 
-/* Find the bits in which the keys of the process differ. */
 static void
-find_varying_bits(GsShare *share, const GsKeySort *key_sort)
+collect_bits(GsShare *share, const GsKeySort *key_sort)
 {
 	GsKeyTable	keys = gpusort_key_sort_key_table(key_sort);
 
-	memcpy(share->key, gpusort_key_sort_key(key_sort, 0), keys.words * sizeof(uint64));
-	gpusort_key_table_varying(&keys, share->keys.nrows, (uint64_t *) share->varying,
-							  gpusort_key_sort_check_interrupts);
+	gpusort_key_bits_begin(&share->bits);
+	gpusort_key_bits_collect(&share->bits, &keys, share->keys.nrows,
+							 gpusort_key_sort_check_interrupts);
 }
 
 /*
@@ -88,7 +87,7 @@ gpusort_share_publish(GsShare *share, const GsSortSpec *spec, GsMemorySort *rows
 	share->rows = gpusort_row_store_share(gpusort_memory_sort_store(rows));
 	if (share->keys.nrows > 0)
 	{
-		find_varying_bits(share, key_sort);
+		collect_bits(share, key_sort);
 		share->placed = gpusort_budget_alloc(budget, share->keys.nrows *
 											 sizeof(uint64));
 		if (share->placed == NULL)
@@ -155,25 +154,12 @@ combine_shares(GsSharedView *view)
 	pfree(rows);
 }
 
-/*
- * Add the bits in which the keys of some shares differ from each other, and from *first, which is
- * set to one of them if it is NULL.
- */
 static void
-add_varying_bits(const GsShare *shares, int nshares, unsigned words,
-				 const uint64 **first, uint64 *varying)
+add_bits(GsKeyBits * bits, const GsShare *shares, int nshares)
 {
 	for (int p = 0; p < nshares; p++)
-	{
-		const GsShare *share = &shares[p];
-
-		if (share->keys.nrows == 0)
-			continue;
-		if (*first == NULL)
-			*first = share->key;
-		for (unsigned w = 0; w < words; w++)
-			varying[w] |= share->varying[w] | (share->key[w] ^ (*first)[w]);
-	}
+		if (shares[p].keys.nrows > 0)
+			gpusort_key_bits_add(bits, &shares[p].bits);
 }
 
 /*
@@ -184,14 +170,15 @@ static void
 make_window(GsSharedView *view, const GsShare *others)
 {
 	unsigned	words = gpusort_key_plan_words(view->spec->key_plan);
-	const uint64 *first = NULL;
-	uint64		varying[GPUSORT_CPU_MAX_KEY_WORDS] = {0};
+	GsKeyBits	bits;
+	uint64_t	varying[GPUSORT_CPU_MAX_KEY_WORDS];
 
-	add_varying_bits(view->shares, view->nshares, words, &first, varying);
+	gpusort_key_bits_begin(&bits);
+	add_bits(&bits, view->shares, view->nshares);
 	if (others != NULL)
-		add_varying_bits(others, view->nshares, words, &first, varying);
-	view->complete = !gpusort_key_window_make((uint64_t *) varying, words,
-											  &view->window);
+		add_bits(&bits, others, view->nshares);
+	gpusort_key_bits_varying(&bits, words, varying);
+	view->complete = !gpusort_key_window_make(varying, words, &view->window);
 }
 
 bool

@@ -22,9 +22,7 @@ typedef struct GsShare
 	GsSharedKeys keys;
 	GsSharedRows rows;
 
-	/* One key, and the bits in which others differ from it. */
-	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
-	uint64		varying[GPUSORT_CPU_MAX_KEY_WORDS];
+	GsKeyBits	bits;			/* of the keys */
 
 	/*
 	 * Entries of the rows in the order of arrival, first those without a NULL
