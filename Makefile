@@ -68,6 +68,7 @@ OBJS = \
 	src/heap/heap_rows.o \
 	src/heap/page_scan.o \
 	src/sort/base/budget.o \
+	src/sort/base/group_keys.o \
 	src/sort/base/progress.o \
 	src/sort/base/row_format.o \
 	src/sort/base/sort_stats.o \
@@ -100,6 +101,7 @@ OBJS = \
 	src/sort/sort_rows.o \
 	src/sort/sort_input.o \
 	src/sort/sort_finish.o \
+	src/sort/partition_rows.o \
 	src/sort/producer.o \
 	src/exec/worker_reports.o \
 	src/exec/gpusort_explain.o \
@@ -125,6 +127,7 @@ OBJS = \
 	src/plan/setop_paths.o \
 	src/plan/sort_paths.o \
 	src/plan/window_paths.o \
+	src/plan/window_rows.o \
 	src/plan/join_paths.o \
 	src/plan/plan_columns.o \
 	src/plan/plan_swap.o \

@@ -168,7 +168,7 @@ count_bits(const uint64_t *words, unsigned nwords)
 }
 
 void
-gpusort_key_bits_begin(GsKeyBits * bits)
+gpusort_key_bits_begin(GsKeyBits *bits)
 {
 	memset(bits->any, 0, sizeof(bits->any));
 	memset(bits->all, 0xff, sizeof(bits->all));
@@ -176,7 +176,7 @@ gpusort_key_bits_begin(GsKeyBits * bits)
 
 /* Add keys whose highest bit is 'half'. */
 static void
-add_bits(GsKeyBits * bits, unsigned half, const uint64_t *any, const uint64_t *all)
+add_bits(GsKeyBits *bits, unsigned half, const uint64_t *any, const uint64_t *all)
 {
 	for (unsigned w = 0; w < GPUSORT_CPU_MAX_KEY_WORDS; w++)
 	{
@@ -186,14 +186,14 @@ add_bits(GsKeyBits * bits, unsigned half, const uint64_t *any, const uint64_t *a
 }
 
 void
-gpusort_key_bits_add(GsKeyBits * bits, const GsKeyBits * other)
+gpusort_key_bits_add(GsKeyBits *bits, const GsKeyBits *other)
 {
 	for (unsigned half = 0; half < 2; half++)
 		add_bits(bits, half, other->any[half], other->all[half]);
 }
 
 void
-gpusort_key_bits_varying(const GsKeyBits * bits, unsigned words, uint64_t *varying)
+gpusort_key_bits_varying(const GsKeyBits *bits, unsigned words, uint64_t *varying)
 {
 	for (unsigned w = 0; w < words; w++)
 		varying[w] = (bits->any[0][w] & ~bits->all[0][w]) | (bits->any[1][w] & ~bits->all[1][w]);
@@ -202,7 +202,7 @@ gpusort_key_bits_varying(const GsKeyBits * bits, unsigned words, uint64_t *varyi
 
 /* Add the keys of a block that has some with either highest bit. */
 static void
-collect_halves(const Sorter *sorter, const uint64_t *source, Block block, GsKeyBits * bits)
+collect_halves(const Sorter *sorter, const uint64_t *source, Block block, GsKeyBits *bits)
 {
 	unsigned	words = sorter->keys->words;
 
@@ -223,7 +223,7 @@ collect_halves(const Sorter *sorter, const uint64_t *source, Block block, GsKeyB
 
 /* Does a block with these bits vary in no others than what was there before, and the highest? */
 static bool
-varies_as_before(const GsKeyBits * bits, unsigned words, const uint64_t *any, const uint64_t *all)
+varies_as_before(const GsKeyBits *bits, unsigned words, const uint64_t *any, const uint64_t *all)
 {
 	uint64_t	varying[GPUSORT_CPU_MAX_KEY_WORDS];
 	uint64_t	others = 0;
@@ -238,7 +238,7 @@ varies_as_before(const GsKeyBits * bits, unsigned words, const uint64_t *any, co
 /* Add the keys of a block. */
 static void
 collect_block(const Sorter *sorter, const uint64_t *source, size_t count, Block block,
-			  GsKeyBits * bits)
+			  GsKeyBits *bits)
 {
 	unsigned	words = sorter->keys->words;
 	uint64_t	any[GPUSORT_CPU_MAX_KEY_WORDS] = {0};
@@ -709,7 +709,7 @@ gpusort_key_window_make(const uint64_t *varying, unsigned words,
 }
 
 void
-gpusort_key_bits_collect(GsKeyBits * bits, const GsKeyTable *keys, size_t count,
+gpusort_key_bits_collect(GsKeyBits *bits, const GsKeyTable *keys, size_t count,
 						 GsLookCallback look)
 {
 	Sorter		sorter = {keys, look};

@@ -100,22 +100,22 @@ typedef struct GsKeyBits
 {
 	uint64_t	any[2][GPUSORT_CPU_MAX_KEY_WORDS];
 	uint64_t	all[2][GPUSORT_CPU_MAX_KEY_WORDS];
-}			GsKeyBits;
+} GsKeyBits;
 
 /* Begin without keys. */
-extern void gpusort_key_bits_begin(GsKeyBits * bits);
+extern void gpusort_key_bits_begin(GsKeyBits *bits);
 
 /* Add the keys of rows 0 to count - 1, or those of other bits. */
-extern void gpusort_key_bits_collect(GsKeyBits * bits, const GsKeyTable *keys, size_t count,
+extern void gpusort_key_bits_collect(GsKeyBits *bits, const GsKeyTable *keys, size_t count,
 									 GsLookCallback look);
-extern void gpusort_key_bits_add(GsKeyBits * bits, const GsKeyBits * other);
+extern void gpusort_key_bits_add(GsKeyBits *bits, const GsKeyBits *other);
 
 /*
  * Set the bits of 'varying' by which the keys can be sorted: the highest bit, if they differ in it,
  * and those in which any keys differ that agree in the highest bit.  All others follow from the
  * highest one.  So numbers of both signs are sorted by few bits if they are near 0.
  */
-extern void gpusort_key_bits_varying(const GsKeyBits * bits, unsigned words, uint64_t *varying);
+extern void gpusort_key_bits_varying(const GsKeyBits *bits, unsigned words, uint64_t *varying);
 
 /*
  * Make a window of the most significant bits that are set in 'varying', which has

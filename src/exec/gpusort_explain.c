@@ -117,6 +117,8 @@ gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
 				  es);
 	if (traits.divided > 0)
 		show_keys("Divided By", gpusort, keys, traits.divided, false, ancestors, es);
+	if (traits.partition_keys > 0)
+		ExplainPropertyInteger("Rows Of Each Partition", NULL, traits.partition_rows, es);
 	if (es->verbose)
 		show_encodings(keys, es);
 }

@@ -100,6 +100,8 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.expected_ties = traits.ties;
 	node->spec.repeatable = traits.repeatable;
+	node->spec.partition_keys = traits.partition_keys;
+	node->spec.partition_rows = traits.partition_rows;
 	node->divided = traits.divided;
 	node->paired = traits.paired;
 	css->ss.ps.ExecProcNode = exec_proc_node;

@@ -31,8 +31,10 @@ gpusort_private_make(const Sort *sort, GsSortTraits traits)
 	if (IsA(sort, IncrementalSort))
 		traits.presorted = ((const IncrementalSort *) sort)->nPresortedCols;
 	return list_make2(copy_childless(sort),
-					  lappend_int(list_make5_int(traits.repeatable, traits.ties, traits.presorted,
-												 traits.divided, traits.paired), traits.enough));
+					  list_concat(list_make5_int(traits.repeatable, traits.ties, traits.presorted,
+												 traits.divided, traits.paired),
+								  list_make3_int(traits.enough, traits.partition_keys,
+												 traits.partition_rows)));
 }
 
 GsSortKeys
@@ -69,6 +71,8 @@ gpusort_private_traits(const CustomScan *node)
 			.presorted = list_nth_int(list, 2),
 			.divided = list_nth_int(list, 3),
 			.paired = list_nth_int(list, 4),
-			.enough = list_nth_int(list, 5)
+			.enough = list_nth_int(list, 5),
+			.partition_keys = list_nth_int(list, 6),
+			.partition_rows = list_nth_int(list, 7)
 	};
 }

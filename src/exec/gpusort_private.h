@@ -27,6 +27,8 @@ typedef struct GsSortTraits
 								 * 0 if each process sorts its own input */
 	bool		paired;			/* is it divided like the other sort below a
 								 * Merge Join or SetOp? */
+	int			partition_keys; /* see GsSortSpec */
+	int			partition_rows;
 } GsSortTraits;
 
 /*

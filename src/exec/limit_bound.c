@@ -45,7 +45,7 @@ gpusort_limit_bound_estimate(const Node *count, const Node *offset,
 		return GPUSORT_NO_BOUND;
 	for (int i = 0; i < lengthof(parts); i++)
 	{
-		const		Const *part = (const Const *) parts[i];
+		const Const *part = (const Const *) parts[i];
 
 		if (part == NULL)
 			continue;

@@ -15,6 +15,7 @@
 #include "exec/stock_ties.h"
 #include "heap/page_scan.h"
 #include "sort/base/tuple_rows.h"
+#include "sort/partition_rows.h"
 #include "work.h"
 
 struct GsRowSource
@@ -352,6 +353,16 @@ store_tuple(MinimalTuple tuple, TupleTableSlot *slot)
 	return slot;
 }
 
+/* Returns the next row of the sort that is wanted. */
+static inline bool
+next_wanted(const GsRowSource *source, GsSort *sort, bool forward, TupleTableSlot *slot)
+{
+	/* Who wants some rows of each partition does not read backward. */
+	if (unlikely(source->spec->partition_keys > 0))
+		return gpusort_partition_rows_next(sort, slot);
+	return gpusort_sort_next(sort, forward, slot);
+}
+
 TupleTableSlot *
 gpusort_row_source_return(const GsRowSource *source, GsSort *sort, bool forward,
 						  TupleTableSlot *slot)
@@ -361,10 +372,10 @@ gpusort_row_source_return(const GsRowSource *source, GsSort *sort, bool forward,
 
 	if (row == NULL)
 	{
-		(void) gpusort_sort_next(sort, forward, slot);
+		(void) next_wanted(source, sort, forward, slot);
 		return slot;
 	}
-	if (!gpusort_sort_next(sort, forward, row))
+	if (!next_wanted(source, sort, forward, row))
 		return ExecClearTuple(slot);
 	if (source->columns != NULL)
 		return widen(source, row, slot);

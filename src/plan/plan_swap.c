@@ -42,6 +42,7 @@
 #include "plan/plan_columns.h"
 #include "plan/plan_swap.h"
 #include "plan/sort_eligibility.h"
+#include "plan/window_rows.h"
 #include "settings.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
@@ -496,6 +497,23 @@ swap_incremental_sort(IncrementalSort * sort, const GsSwapContext *context)
 	return &sort->sort.plan;
 }
 
+/* Have a sort return only those rows that the window above it wants. */
+static void
+limit_partitions(const WindowAgg *window)
+{
+	CustomScan *node = (CustomScan *) outerPlan(window);
+	GsSortTraits traits;
+	GsSortKeys	keys;
+
+	if (!IsA(node, CustomScan) || node->methods != &sort_methods)
+		return;
+	traits = gpusort_private_traits(node);
+	keys = gpusort_private_keys(node);
+	traits.partition_rows = gpusort_window_rows_wanted(window, &keys);
+	traits.partition_keys = traits.partition_rows > 0 ? window->partNumCols : 0;
+	node->custom_private = gpusort_private_make(linitial_node(Sort, node->custom_private), traits);
+}
+
 /*
  * Replace the sorts of a plan tree.  Returns the plan or, if it is a Sort
  * itself, its replacement.
@@ -518,6 +536,8 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 		child_context.bound = context->bound;
 	gpusort_plan_children_visit(plan, swap_in_child, &child_context);
 
+	if (IsA(plan, WindowAgg))
+		limit_partitions((WindowAgg *) plan);
 	if (IsA(plan, Sort))
 		return swap_sort((Sort *) plan, context);
 	if (IsA(plan, IncrementalSort))

@@ -71,6 +71,9 @@ typedef enum GsRowLocation
 /* Rows after a mark of a cursor; see sort_rows.c. */
 typedef struct GsMarkedRows GsMarkedRows;
 
+/* The first rows of partitions; see partition_rows.c. */
+typedef struct GsPartitionRows GsPartitionRows;
+
 struct GsSort
 {
 	const GsSortSpec *spec;
@@ -104,6 +107,7 @@ struct GsSort
 	int64		mark;
 	bool		returned;		/* has any row been returned? */
 	GsMarkedRows *marked;		/* rows on a GPU after a mark, or NULL */
+	GsPartitionRows *partition_rows;	/* or NULL */
 
 	/* Are the rows in order? */
 	GsCheckedRows checked;
@@ -146,6 +150,16 @@ extern void gpusort_sort_count_it(GsSort *sort);
 
 /* The sort is finished: begin to check the order of the rows that will be returned. */
 extern void gpusort_sort_begin_check(GsSort *sort);
+
+/* The cursor is before the first row again. */
+extern void gpusort_partition_rows_rewind(GsPartitionRows *rows);
+
+/*
+ * Returns how many rows after the cursor can be read in any order, without moving it; and reads
+ * one of these, number n from 0.  That returns false if the rows are lost.
+ */
+extern int64 gpusort_sort_at_hand(const GsSort *sort);
+extern bool gpusort_sort_peek(GsSort *sort, int64 n, TupleTableSlot *slot);
 
 /* ---- From adding rows to sorting them ---- */
 

@@ -188,6 +188,26 @@ get_row(GsSort *sort, int64 position, TupleTableSlot *slot)
 	return true;
 }
 
+int64
+gpusort_sort_at_hand(const GsSort *sort)
+{
+	int64		end = sort->nrows;
+
+	if (sort->location == GS_ROWS_SHARED)
+		end = sort->ranges->start + sort->ranges->rows.nrows;
+	else if (sort->location == GS_ROWS_ON_GPU && sort->gpu.ties == NULL)
+		end = Min(end, gpusort_gpu_session_chunk_end(sort->gpu.session) - sort->gpu_offset);
+	else if (sort->location != GS_ROWS_IN_MEMORY)
+		return 0;
+	return Max(end - sort->position, 0);
+}
+
+bool
+gpusort_sort_peek(GsSort *sort, int64 n, TupleTableSlot *slot)
+{
+	return get_row(sort, sort->position + n, slot);
+}
+
 bool
 gpusort_sort_is_lasting(const GsSort *sort)
 {
@@ -486,5 +506,7 @@ gpusort_sort_rescan(GsSort *sort)
 {
 	sort->position = 0;
 	sort->mark = 0;
+	if (sort->partition_rows != NULL)
+		gpusort_partition_rows_rewind(sort->partition_rows);
 	gpusort_checked_rows_forget(&sort->checked);
 }

@@ -55,6 +55,7 @@ sub divided
 my $window = 'SELECT *, row_number() OVER (PARTITION BY who ORDER BY price, id) FROM visits';
 
 like(plan_of($window), qr/^Custom Scan \(GpuSortUnpack\)\n +->  Gather\n.*Workers Planned: 3\n +->  Custom Scan \(GpuSortPack\)\n +->  WindowAgg\n(.*Window: .*\n)? +->  Parallel Custom Scan \(GpuSort\)\n/, 'plan: a window');
+like(plan_of("SELECT * FROM ($window) s WHERE row_number <= 2"), qr/Divided By: visits.who\n +Rows Of Each Partition: 2\n/, 'plan: the first two of each partition');
 divided('windows with a column in common',
 	'SELECT sum(page) OVER (PARTITION BY who, page ORDER BY id), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', 'page');
 divided('windows without', 'SELECT sum(page) OVER (PARTITION BY who), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', 'who; page');

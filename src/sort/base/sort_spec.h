@@ -54,6 +54,10 @@ typedef struct GsSortSpec
 	int			group_keys;		/* if not 0, each process of the team returns
 								 * rows, and rows that agree in this number of
 								 * leading sort keys come from one process */
+	int			partition_keys; /* if not 0, only the first partition_rows
+								 * rows are wanted of those that agree in this
+								 * number of leading sort keys */
+	int			partition_rows;
 	bool		nested;			/* not counted, since it is part of another
 								 * sort or its caller does; no GPU */
 	bool		unseen;			/* does the caller show progress itself? */

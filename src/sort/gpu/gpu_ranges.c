@@ -18,11 +18,9 @@
  */
 #include "compat.h"
 
-#include "utils/datum.h"
 #include "utils/memutils.h"
 
-#include "key/key_comparison.h"
-#include "sort/base/tuple_rows.h"
+#include "sort/base/group_keys.h"
 #include "sort/gpu/gpu_rows.h"
 #include "work.h"
 
@@ -59,15 +57,9 @@ struct GsGpuRanges
 	/* Does the group of the row before the next one go on? */
 	bool		by_words;		/* as long as its words do */
 	bool		tie;			/* then: do they? */
-	GsKeyComparison *comparison;
-	Datum	   *keys;			/* else: the first keys of that row */
-	bool	   *keys_isnull;
-	MemoryContext keys_context;
-	Datum	   *row_keys;		/* of another one */
-	bool	   *row_keys_isnull;
-	Datum	   *values;			/* of all columns */
+	GsGroupKeys *group;			/* else: the first keys of that row */
+	Datum	   *values;			/* of a row */
 	bool	   *isnull;
-	MemoryContext scratch;		/* for what comparators leak */
 };
 
 /* ----------------------------------------------------------------
@@ -75,40 +67,12 @@ struct GsGpuRanges
  * ----------------------------------------------------------------
  */
 
-/* Read the first keys of a row.  Returns false if the rows are lost. */
+/* Read a row.  Returns false if the rows are lost. */
 static bool
-read_keys(GsGpuRanges *ranges, int64 position, Datum *keys, bool *isnull)
+read_row(GsGpuRanges *ranges, int64 position)
 {
-	const GsSortSpec *spec = ranges->spec;
-
-	if (!gpusort_gpu_session_get(ranges->rows->session, position, ranges->values, ranges->isnull))
-		return false;
-	gpusort_tuple_row_get_keys(spec, ranges->values, ranges->isnull);
-	for (int k = 0; k < spec->group_keys; k++)
-	{
-		keys[k] = ranges->values[spec->keys.attnos[k] - 1];
-		isnull[k] = ranges->isnull[spec->keys.attnos[k] - 1];
-	}
-	return true;
-}
-
-/* Copy the keys of the row before the next one. */
-static void
-keep_keys(GsGpuRanges *ranges)
-{
-	const GsSortSpec *spec = ranges->spec;
-	MemoryContext caller;
-
-	MemoryContextReset(ranges->keys_context);
-	caller = MemoryContextSwitchTo(ranges->keys_context);
-	for (int k = 0; k < spec->group_keys; k++)
-	{
-		Form_pg_attribute attr = TupleDescAttr(spec->tupdesc, spec->keys.attnos[k] - 1);
-
-		if (!ranges->keys_isnull[k])
-			ranges->keys[k] = datumCopy(ranges->keys[k], attr->attbyval, attr->attlen);
-	}
-	MemoryContextSwitchTo(caller);
+	return gpusort_gpu_session_get(ranges->rows->session, position, ranges->values,
+								   ranges->isnull);
 }
 
 /* Note in which group the row before the next one is.  Returns false if the rows are lost. */
@@ -123,9 +87,9 @@ note_group(GsGpuRanges *ranges)
 		ranges->tie = tie > 0;
 		return tie >= 0;
 	}
-	if (!read_keys(ranges, ranges->next - 1, ranges->keys, ranges->keys_isnull))
+	if (!read_row(ranges, ranges->next - 1))
 		return false;
-	keep_keys(ranges);
+	gpusort_group_keys_keep(ranges->group, ranges->values, ranges->isnull);
 	return true;
 }
 
@@ -133,16 +97,8 @@ note_group(GsGpuRanges *ranges)
 static bool
 is_in_group(GsGpuRanges *ranges, int64 position)
 {
-	MemoryContext caller = MemoryContextSwitchTo(ranges->scratch);
-	bool		in_group;
-
-	in_group = read_keys(ranges, position, ranges->row_keys, ranges->row_keys_isnull) &&
-		gpusort_key_comparison_compare_some(ranges->comparison, 0, ranges->spec->group_keys,
-											ranges->keys, ranges->keys_isnull,
-											ranges->row_keys, ranges->row_keys_isnull) == 0;
-	MemoryContextSwitchTo(caller);
-	MemoryContextReset(ranges->scratch);
-	return in_group;
+	return read_row(ranges, position) &&
+		gpusort_group_keys_match(ranges->group, ranges->values, ranges->isnull);
 }
 
 /*
@@ -328,17 +284,9 @@ prepare_groups(GsGpuRanges *ranges)
 
 	(void) gpusort_key_plan_is_exact(spec->key_plan, &first_open);
 	ranges->by_words = spec->group_keys > first_open;
-	ranges->comparison = gpusort_key_comparison_create(&spec->keys);
-	ranges->keys = palloc0(spec->group_keys * sizeof(Datum));
-	ranges->keys_isnull = palloc0(spec->group_keys * sizeof(bool));
-	ranges->row_keys = palloc0(spec->group_keys * sizeof(Datum));
-	ranges->row_keys_isnull = palloc0(spec->group_keys * sizeof(bool));
+	ranges->group = gpusort_group_keys_create(spec, spec->group_keys);
 	ranges->values = palloc0(natts * sizeof(Datum));
 	ranges->isnull = palloc0(natts * sizeof(bool));
-	ranges->keys_context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort group",
-												 ALLOCSET_SMALL_SIZES);
-	ranges->scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort comparisons",
-											ALLOCSET_SMALL_SIZES);
 }
 
 GsGpuRanges *

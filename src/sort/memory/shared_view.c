@@ -155,7 +155,7 @@ combine_shares(GsSharedView *view)
 }
 
 static void
-add_bits(GsKeyBits * bits, const GsShare *shares, int nshares)
+add_bits(GsKeyBits *bits, const GsShare *shares, int nshares)
 {
 	for (int p = 0; p < nshares; p++)
 		if (shares[p].keys.nrows > 0)

@@ -1,0 +1,94 @@
+/*-------------------------------------------------------------------------
+ *
+ * group_keys.c
+ *		The first sort keys of a row, to find out which other rows agree in them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/datum.h"
+#include "utils/memutils.h"
+
+#include "key/key_comparison.h"
+#include "sort/base/group_keys.h"
+#include "sort/base/tuple_rows.h"
+
+struct GsGroupKeys
+{
+	const GsSortSpec *spec;
+	int			nkeys;
+	GsKeyComparison *comparison;
+	Datum	   *keys;			/* of the row that was kept */
+	bool	   *isnull;
+	MemoryContext context;		/* of what they point to */
+	Datum	   *other_keys;		/* of another row */
+	bool	   *other_isnull;
+	MemoryContext scratch;		/* for what comparators leak */
+};
+
+GsGroupKeys *
+gpusort_group_keys_create(const GsSortSpec *spec, int nkeys)
+{
+	GsGroupKeys *group = palloc0(sizeof(GsGroupKeys));
+
+	group->spec = spec;
+	group->nkeys = nkeys;
+	group->comparison = gpusort_key_comparison_create(&spec->keys);
+	group->keys = palloc0(nkeys * sizeof(Datum));
+	group->isnull = palloc0(nkeys * sizeof(bool));
+	group->other_keys = palloc0(nkeys * sizeof(Datum));
+	group->other_isnull = palloc0(nkeys * sizeof(bool));
+	group->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort group",
+										   ALLOCSET_SMALL_SIZES);
+	group->scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort comparisons",
+										   ALLOCSET_SMALL_SIZES);
+	return group;
+}
+
+static void
+get_keys(const GsGroupKeys *group, Datum *values, bool *isnull, Datum *keys, bool *keys_isnull)
+{
+	const GsSortSpec *spec = group->spec;
+
+	gpusort_tuple_row_get_keys(spec, values, isnull);
+	for (int k = 0; k < group->nkeys; k++)
+	{
+		keys[k] = values[spec->keys.attnos[k] - 1];
+		keys_isnull[k] = isnull[spec->keys.attnos[k] - 1];
+	}
+}
+
+void
+gpusort_group_keys_keep(GsGroupKeys *group, Datum *values, bool *isnull)
+{
+	const GsSortSpec *spec = group->spec;
+	MemoryContext caller;
+
+	MemoryContextReset(group->context);
+	caller = MemoryContextSwitchTo(group->context);
+	get_keys(group, values, isnull, group->keys, group->isnull);
+	for (int k = 0; k < group->nkeys; k++)
+	{
+		Form_pg_attribute attr = TupleDescAttr(spec->tupdesc, spec->keys.attnos[k] - 1);
+
+		if (!group->isnull[k])
+			group->keys[k] = datumCopy(group->keys[k], attr->attbyval, attr->attlen);
+	}
+	MemoryContextSwitchTo(caller);
+}
+
+bool
+gpusort_group_keys_match(GsGroupKeys *group, Datum *values, bool *isnull)
+{
+	MemoryContext caller = MemoryContextSwitchTo(group->scratch);
+	bool		match;
+
+	get_keys(group, values, isnull, group->other_keys, group->other_isnull);
+	match = gpusort_key_comparison_compare_some(group->comparison, 0, group->nkeys,
+												group->keys, group->isnull,
+												group->other_keys, group->other_isnull) == 0;
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(group->scratch);
+	return match;
+}
