@@ -4,8 +4,8 @@
  *		How many rows of each partition a window wants.
  *
  * A subquery's condition row_number() <= 3 is the run condition of its window: from the first row
- * on that does not meet it, the WindowAgg drops the rows of a partition.  If it computes nothing but
- * row_number(), these rows have no effect on others, so its input need not have them.
+ * that does not meet it on, the WindowAgg drops what comes of a partition.  If it computes nothing
+ * but row_number(), these rows have no effect on others, so its input need not have them.
  *
  *-------------------------------------------------------------------------
  */

@@ -45,12 +45,6 @@ create_rows(GsSort *sort)
 	return rows;
 }
 
-void
-gpusort_partition_rows_rewind(GsPartitionRows *rows)
-{
-	rows->returned = 0;
-}
-
 static bool
 is_in_partition(GsPartitionRows *rows, TupleTableSlot *slot)
 {
@@ -69,8 +63,8 @@ look_at(GsSort *sort, int64 n)
 }
 
 /*
- * Move the cursor to the end of the partition, as far as rows are at hand.  Many partitions end soon,
- * so look one row ahead, then two more, four, and so on.
+ * Move the cursor to the end of the partition, as far as rows are at hand.  Many partitions end
+ * soon, so look one row ahead, then two more, four, and so on.
  */
 static void
 pass_rows(GsSort *sort)
@@ -127,6 +121,8 @@ gpusort_partition_rows_next(GsSort *sort, TupleTableSlot *slot)
 
 	if (unlikely(rows == NULL))
 		rows = sort->partition_rows = create_rows(sort);
+	if (sort->position == 0)
+		rows->returned = 0;		/* also when the sort is read again */
 	while (!rows->given_up)
 	{
 		CHECK_FOR_INTERRUPTS();

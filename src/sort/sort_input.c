@@ -263,7 +263,7 @@ gpusort_sort_restart(GsSort *sort)
 	sort->failure = GS_REASON_NONE;
 	sort->cutoff = NULL;
 	sort->ndropped = 0;
-	gpusort_sort_rescan(sort);
+	sort->position = 0;
 	gpusort_sort_enter(sort, GS_SORT_ADDING);
 	caller = MemoryContextSwitchTo(sort->context);
 	begin_rows(sort, true);

@@ -151,9 +151,6 @@ extern void gpusort_sort_count_it(GsSort *sort);
 /* The sort is finished: begin to check the order of the rows that will be returned. */
 extern void gpusort_sort_begin_check(GsSort *sort);
 
-/* The cursor is before the first row again. */
-extern void gpusort_partition_rows_rewind(GsPartitionRows *rows);
-
 /*
  * Returns how many rows after the cursor can be read in any order, without moving it; and reads
  * one of these, number n from 0.  That returns false if the rows are lost.

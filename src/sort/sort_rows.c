@@ -506,7 +506,5 @@ gpusort_sort_rescan(GsSort *sort)
 {
 	sort->position = 0;
 	sort->mark = 0;
-	if (sort->partition_rows != NULL)
-		gpusort_partition_rows_rewind(sort->partition_rows);
 	gpusort_checked_rows_forget(&sort->checked);
 }

@@ -93,7 +93,7 @@ typedef struct GsParticipant
 /* Returns the 'string_words' with which all processes must make their key plans. */
 extern unsigned gpusort_team_string_words(const GsTeam *team);
 
-/* Returns why rows of a process are missing, as the first one to fail has said; or GS_REASON_NONE. */
+/* Returns why rows are missing, as the first process to fail has said; or GS_REASON_NONE. */
 extern GsReason gpusort_team_failure(const GsTeam *team);
 
 /* ---- A participant, whose sort calls these ---- */

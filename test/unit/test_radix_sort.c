@@ -747,8 +747,8 @@ test_key_bits(uint32_t rows)
 			{
 				uint64_t   *keys = key_pattern_make(pattern, rows, words, &random);
 
-				passed &= bits_are_right(keys, rows, words, parts,
-										 pattern == PATTERN_BOTH_SIGNS ? 13 + 64 * (words - 1) : 64 * words);
+				passed &= bits_are_right(keys, rows, words, parts, pattern == PATTERN_BOTH_SIGNS ?
+										 13 + 64 * (words - 1) : 64 * words);
 				free(keys);
 			}
 		tap_ok(passed, "bits of %u keys, %s", (unsigned) rows, key_pattern_name(pattern));

@@ -198,8 +198,8 @@ extern void gpusort_ranges_jump(GsRanges *ranges, int64 position);
 extern int64 gpusort_ranges_advance(GsRanges *ranges);
 
 /*
- * Instead of reading rows, if that is possible: add the first keys of the next range to *counts, and
- * read one of its rows, unless there is none.  Returns false if there are no more ranges.
+ * Instead of reading rows, if that is possible: add the first keys of the next range to *counts,
+ * and read one of its rows, unless there is none.  Returns false if there are no more ranges.
  */
 extern bool gpusort_ranges_can_count_keys(const GsRanges *ranges);
 extern bool gpusort_ranges_count_keys(GsRanges *ranges, GsKeyCounts *counts, Datum *values,
