@@ -73,6 +73,7 @@ divided('a set-returning function', 'SELECT generate_series(1, 2), sum(page) OVE
 divided('an aggregate above', "SELECT max(row_number) FROM ($window) s", 'visits.who');
 divided('groups', q{SELECT who, string_agg(note, ',' ORDER BY id) FROM visits GROUP BY who}, 'who');
 divided('groups of two columns', 'SELECT who, page, count(DISTINCT url) FROM visits GROUP BY page, who', 'page, who', 'SET enable_hashagg = off');
+divided('DISTINCT ON', 'SELECT DISTINCT ON (page) page, id FROM visits ORDER BY page, note', 'page');
 divided('all rows as one group', 'SELECT count(DISTINCT who) FROM visits', '');
 divided('grouping sets', 'SELECT who, count(DISTINCT page) FROM visits GROUP BY ROLLUP (who)', '');
 like(plan_of('SELECT who, count(DISTINCT page) FROM visits GROUP BY ROLLUP (who)'),
@@ -185,6 +186,7 @@ my %queries = (
 	'grouping sets' => 'SELECT who, page, count(*), GROUPING(who, page, skewed) FROM visits GROUP BY who, ROLLUP (page, skewed)',
 	'grouping sets that are no rollup' => 'SELECT url, page, who, count(DISTINCT price), sum(id) FROM visits GROUP BY url, CUBE (page, who) HAVING count(*) > 2',
 	'distinct rows' => 'SELECT DISTINCT skewed, page FROM visits',
+	'the first rows of DISTINCT ON' => 'SELECT DISTINCT ON (page, skewed) page, skewed, id, note FROM visits ORDER BY page, skewed, price DESC, id',
 	'distinct numbers' => 'SELECT DISTINCT price::text::numeric FROM visits',
 	'a UNION' => 'SELECT page, url FROM visits UNION SELECT who, note FROM visits WHERE id < 900 UNION SELECT NULL, url FROM visits',
 	'a UNION of varchar' => 'SELECT note::varchar FROM visits UNION SELECT url::varchar(20) FROM visits',
