@@ -35,7 +35,9 @@ BEGIN
 	RETURN coalesce(wanted, 'all') || CASE WHEN ours = stocks THEN ' of ' || substring(ours, '.* rows') ELSE ', not ' || stocks || ' but ' || ours END;
 END $$;
 
-EXPLAIN (COSTS OFF) SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY few ORDER BY many DESC, id) AS r FROM parted) s WHERE r <= 3;
+-- Releases differ in what they say of windows.
+SELECT l FROM explain_lines('SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY few ORDER BY many DESC, id) AS r FROM parted) s WHERE r <= 3', 'COSTS OFF') l
+WHERE l !~ 'Window|Run Condition';
 
 -- each condition, and those that leave all rows
 SELECT check_partitions(format('SELECT * FROM (SELECT id, few, row_number() OVER (PARTITION BY few ORDER BY many DESC, id) AS r FROM parted) s WHERE %s', condition))
