@@ -1,5 +1,5 @@
 --
--- Windows that want the first rows of each partition only: the sort below them passes the others
+-- Windows that want the first rows of each partition only: the sort below them skips the others
 -- needs: sort_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';

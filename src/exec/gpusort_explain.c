@@ -225,7 +225,7 @@ show_number(const char *name, int64 number, ExplainState *es)
 
 /* Print a number after another one, on the same line if the format is text. */
 static void
-show_number_behind(const char *name, int64 number, ExplainState *es)
+show_number_after(const char *name, int64 number, ExplainState *es)
 {
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		appendStringInfoString(es->str, "  ");
@@ -238,7 +238,7 @@ show_part(const GsSortReport *report, ExplainState *es)
 {
 	begin_line(es);
 	show_number("Ranges Read", report->ranges, es);
-	show_number_behind("Rows Returned", report->returned, es);
+	show_number_after("Rows Returned", report->returned, es);
 	end_line(es);
 }
 
@@ -281,7 +281,7 @@ show_sink_report(const GsProducerReport *report, ExplainState *es)
 {
 	show_number("Rows Sent", report->nrows, es);
 	if (report->sorted && report->sort.range_rows > 0)
-		show_number_behind("Rows Sorted", report->sort.range_rows, es);
+		show_number_after("Rows Sorted", report->sort.range_rows, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		appendStringInfoString(es->str, report->sorted ? "  " : "\n");
 	if (report->sorted)

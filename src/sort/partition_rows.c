@@ -5,8 +5,8 @@
  *
  * A window with row_number() <= 3 drops all further rows of a partition.  Where rows can be read in
  * any order, as in memory, the end of the partition is searched for, so that most of these rows are
- * not read at all.  If partitions turn out to be so short that hardly any row is passed, the window
- * gets all rows: comparing their keys would take longer.
+ * not read at all.  If partitions turn out to be so short that hardly any row is skipped, the
+ * window gets all rows: comparing their keys would take longer.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +20,7 @@
 #include "sort/sort_private.h"
 #include "work.h"
 
-/* After so many rows it is decided whether to go on, if at least a third of all has been passed. */
+/* Each time this many rows have been returned, go on only if a third of all rows were skipped. */
 #define ROWS_PER_DECISION	1024
 
 struct GsPartitionRows
@@ -29,7 +29,7 @@ struct GsPartitionRows
 	TupleTableSlot *slot;		/* for a row that is looked at */
 	int64		returned;		/* rows of the partition; 0 before the first */
 	int64		nreturned;		/* rows since the last decision */
-	int64		npassed;
+	int64		nskipped;
 	bool		given_up;		/* are all rows returned? */
 };
 
@@ -67,10 +67,10 @@ look_at(GsSort *sort, int64 n)
  * soon, so look one row ahead, then two more, four, and so on.
  */
 static void
-pass_rows(GsSort *sort)
+skip_rows(GsSort *sort)
 {
 	int64		end = gpusort_sort_at_hand(sort);
-	int64		low = 0;		/* so many rows are in the partition */
+	int64		low = 0;		/* rows that are known to be in the partition */
 
 	for (int64 step = 1; low < end; step *= 2)
 	{
@@ -93,7 +93,7 @@ pass_rows(GsSort *sort)
 			end = middle;
 	}
 	gpusort_sort_skip(sort, (uint32) low);
-	sort->partition_rows->npassed += low;
+	sort->partition_rows->nskipped += low;
 }
 
 /* A row is returned: decide whether to go on, if enough have been. */
@@ -102,8 +102,8 @@ count_row(GsPartitionRows *rows)
 {
 	if (++rows->nreturned < ROWS_PER_DECISION)
 		return;
-	rows->given_up = rows->npassed < rows->nreturned / 2;
-	rows->nreturned = rows->npassed = 0;
+	rows->given_up = rows->nskipped < rows->nreturned / 2;
+	rows->nreturned = rows->nskipped = 0;
 }
 
 /* The next row is of another partition. */
@@ -127,7 +127,7 @@ gpusort_partition_rows_next(GsSort *sort, TupleTableSlot *slot)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (rows->returned == sort->spec->partition_rows)
-			pass_rows(sort);
+			skip_rows(sort);
 		if (!gpusort_sort_next(sort, true, slot))
 			return false;
 		if (rows->returned == 0 || !is_in_partition(rows, slot))
@@ -138,7 +138,7 @@ gpusort_partition_rows_next(GsSort *sort, TupleTableSlot *slot)
 			count_row(rows);
 			return true;
 		}
-		rows->npassed++;
+		rows->nskipped++;
 	}
 	return gpusort_sort_next(sort, true, slot);
 }

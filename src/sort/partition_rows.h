@@ -11,8 +11,8 @@
 #include "sort/sort.h"
 
 /*
- * gpusort_sort_next() of a sort with spec->partition_keys, forward: passes the rows of a partition
- * after its first spec->partition_rows ones.
+ * The same as gpusort_sort_next(), forward, of a sort with spec->partition_keys, but skips the rows
+ * of a partition after its first spec->partition_rows ones.
  */
 extern bool gpusort_partition_rows_next(GsSort *sort, TupleTableSlot *slot);
 

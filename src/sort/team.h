@@ -137,7 +137,7 @@ extern bool gpusort_participant_attach(GsParticipant *participant);
 /* Returns how many processes can take part. */
 extern int	gpusort_participant_processes(const GsParticipant *participant);
 
-/* Let the others go on without this process.  fail() is for one that has lost rows, or knows it. */
+/* Let the others go on without this process.  fail() is for one that knows of lost rows. */
 extern void gpusort_participant_leave(GsParticipant *participant);
 extern void gpusort_participant_fail(GsParticipant *participant, GsReason reason);
 

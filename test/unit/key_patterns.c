@@ -73,7 +73,7 @@ fill_number(uint64_t *key, unsigned words, uint64_t number)
 	}
 }
 
-/* Makes a key that begins with a signed number of so many bits. */
+/* Makes a key that begins with a signed number; 'bits' is the length of its magnitude. */
 static void
 fill_signed(uint64_t *key, unsigned words, bool negative, unsigned bits, RandomState *random)
 {

@@ -283,7 +283,7 @@ find_slice(GsRunRanges *ranges, const GsRunRange *range, int run, GsRunSlice *sl
 	const GsSortedRun *whole = &ranges->runs[run];
 	const GsRunIndex *index = &whole->index;
 	uint32		first = 0;
-	uint32		behind = index->nblocks;
+	uint32		end = index->nblocks;
 	int64		first_row = 0;
 
 	*slice = (GsRunSlice)
@@ -297,15 +297,15 @@ find_slice(GsRunRanges *ranges, const GsRunRange *range, int run, GsRunSlice *sl
 		slice->begins_before = range->start->run != run;
 	}
 	if (range->end != NULL)
-		behind = count_samples_before(ranges, run, range->end);
+		end = count_samples_before(ranges, run, range->end);
 	if (first > 0)
 	{
 		first_row = index->blocks[first - 1].first_row;
 		slice->run.next = index->blocks[first - 1].extent;
 	}
-	if (behind < index->nblocks)
-		slice->run.end = index->blocks[behind].extent;
-	slice->run.nrows = rows_before_sample(whole, behind) - first_row;
+	if (end < index->nblocks)
+		slice->run.end = index->blocks[end].extent;
+	slice->run.nrows = rows_before_sample(whole, end) - first_row;
 	return slice->run.nrows > 0;
 }
 
