@@ -98,17 +98,17 @@ typedef struct GsSortMethod
 
 /* Determines how one process would do a sort.  Returns false if it gets no path. */
 static bool
-choose_method(const Path *input, List *pathkeys, double bound,
+choose_method(const PlannerInfo *root, const Path *input, List *pathkeys, double bound,
 			  GsSortMethod *method)
 {
 	GsSortCandidate candidate;
 
-	if (!gpusort_sort_candidate_of_path(input, pathkeys, bound, &candidate))
+	if (!gpusort_sort_candidate_of_path(root, input, pathkeys, bound, &candidate))
 		return false;
 	*method = (GsSortMethod)
 	{
 		.candidate = candidate,
-			.gpu = gpusort_gpu_session_check(candidate.rows, false) == GS_REASON_NONE,
+			.gpu = candidate.gpu,
 			.disk = !gpusort_sort_candidate_fits(&candidate),
 			.processes = 1
 	};
@@ -248,7 +248,7 @@ gpusort_cost_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *input,
 {
 	GsSortMethod method;
 
-	if (!choose_method(input, pathkeys, bound, &method))
+	if (!choose_method(root, input, pathkeys, bound, &method))
 		return NULL;
 	return make_sort_path(root, rel, input, pathkeys, &method);
 }
@@ -303,7 +303,7 @@ gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 													 &rows);
 	GsSortMethod method;
 
-	if (!choose_method(gather, pathkeys, bound, &method))
+	if (!choose_method(root, gather, pathkeys, bound, &method))
 		return NULL;
 	if (!choose_together(gather, 1 + partial->parallel_workers, &method))
 		return NULL;
@@ -321,7 +321,7 @@ gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial
 	GsSortMethod method;
 
 	if (gpusort_warm_memory_shared_limit() == 0 ||
-		!choose_method(gather, pathkeys, GPUSORT_NO_BOUND, &method) ||
+		!choose_method(root, gather, pathkeys, GPUSORT_NO_BOUND, &method) ||
 		!method.candidate.key.encoded)
 		return NULL;
 	method.gpu = false;
@@ -381,6 +381,7 @@ gpusort_cost_in_memory(const Path *sort_path)
 	GsSortCandidate candidate = {
 		.rows = sort_path->rows,
 		.width = sort_path->pathtarget->width,
+		.gpu = gpusort_gpu_session_check(sort_path->rows, false) == GS_REASON_NONE,
 		.key.words = 1
 	};
 

@@ -35,6 +35,7 @@
 #include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
 #include "key/key_encoding.h"
+#include "key/key_statistics.h"
 #include "plan/plan_columns.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
@@ -215,6 +216,7 @@ describe_plan(const Sort *sort, double bound, const PlannedStmt *statement,
 
 	add_columns(&candidate, scan->plan.targetlist);
 	candidate.all_rows = scan->plan.qual == NIL;
+	candidate.gpu = gpusort_gpu_session_check(candidate.rows, false) == GS_REASON_NONE;
 	if (SearchSysCacheExists2(ATTNUM, ObjectIdGetDatum(table->relid),
 							  Int16GetDatum(ncolumns(&candidate) + 1)))
 		candidate.stored_rows = false;
@@ -227,11 +229,11 @@ describe_plan(const Sort *sort, double bound, const PlannedStmt *statement,
  */
 
 /*
- * Returns the type of a sort key: that of the member of its equivalence class
- * that belongs to 'relids', or else of the first member.
+ * Returns the expression of a sort key: the member of its equivalence class
+ * that belongs to 'relids', or else the first one.
  */
-static Oid
-type_of_pathkey(const PathKey *pathkey, Relids relids)
+static const EquivalenceMember *
+member_of_pathkey(const PathKey *pathkey, Relids relids)
 {
 	List	   *members = pathkey->pk_eclass->ec_members;
 	ListCell   *lc;
@@ -242,9 +244,9 @@ type_of_pathkey(const PathKey *pathkey, Relids relids)
 
 		if (!member->em_is_child && !bms_is_empty(member->em_relids) &&
 			bms_is_subset(member->em_relids, relids))
-			return member->em_datatype;
+			return member;
 	}
-	return linitial_node(EquivalenceMember, members)->em_datatype;
+	return linitial_node(EquivalenceMember, members);
 }
 
 /* Returns the sort keys of a Sort by 'pathkeys', whose rows come from the relations 'relids'. */
@@ -264,12 +266,58 @@ keys_of_path(List *pathkeys, Relids relids)
 	foreach(lc, pathkeys)
 	{
 		const PathKey *pathkey = lfirst_node(PathKey, lc);
-		Oid			type = type_of_pathkey(pathkey, relids);
+		Oid			type = member_of_pathkey(pathkey, relids)->em_datatype;
 
 		keys.operators[foreach_current_index(lc)] = GPUSORT_PATHKEY_OPERATOR(pathkey, type);
 		keys.collations[foreach_current_index(lc)] = pathkey->pk_eclass->ec_collation;
 	}
 	return keys;
+}
+
+/* Returns the column of a table that a sort key is. */
+static GsTableColumn
+column_of_pathkey(const PlannerInfo *root, const PathKey *pathkey, Relids relids)
+{
+	const Expr *expr = member_of_pathkey(pathkey, relids)->em_expr;
+	const Var  *var = (const Var *) expr;
+	const RangeTblEntry *table;
+	GsTableColumn column = {InvalidOid, InvalidAttrNumber};
+
+	if (IsA(expr, RelabelType))
+		var = (const Var *) ((const RelabelType *) expr)->arg;
+	if (!IsA(var, Var) || var->varno >= root->simple_rel_array_size)
+		return column;
+	table = root->simple_rte_array[var->varno];
+	if (table->rtekind != RTE_RELATION)
+		return column;
+	return (GsTableColumn)
+	{
+		table->relid, var->varattno
+	};
+}
+
+/*
+ * Will a GPU do the sort?  Not if most rows would be ties, by the rules for a Sort of a finished
+ * plan (judge_keys() in plan_swap.c), but that a column of a subquery is one without statistics.
+ */
+static bool
+will_use_gpu(const PlannerInfo *root, const Path *input, const List *pathkeys,
+			 const GsSortKeys *keys)
+{
+	GsTableColumn *columns;
+	bool		ties;
+	ListCell   *lc;
+
+	if (gpusort_gpu_session_check(input->rows, false) != GS_REASON_NONE)
+		return false;
+	columns = palloc(keys->nkeys * sizeof(GsTableColumn));
+	foreach(lc, pathkeys)
+		columns[foreach_current_index(lc)] = column_of_pathkey(root, lfirst_node(PathKey, lc),
+															   input->parent->relids);
+	ties = gpusort_key_statistics_expect_ties(keys, columns, GPUSORT_GPU_STRING_WORDS,
+											  input->rows);
+	pfree(columns);
+	return gpusort_gpu_session_check(input->rows, ties) == GS_REASON_NONE;
 }
 
 /* Can workers call the comparison functions of all keys? */
@@ -316,7 +364,7 @@ bool
 gpusort_sort_candidate_fits(const GsSortCandidate *candidate)
 {
 	/* A GPU keeps rows in its own memory, and will report if it lacks room. */
-	return gpusort_gpu_session_check(candidate->rows, false) == GS_REASON_NONE ||
+	return candidate->gpu ||
 		gpusort_memory_sort_estimate(candidate->key.words, candidate->rows,
 									 candidate->width) <=
 		(double) gpusort_settings_work_mem() * 1024;
@@ -597,8 +645,8 @@ reason_of_rows(double rows, double least, double bound)
 }
 
 bool
-gpusort_sort_candidate_of_path(const Path *input, List *pathkeys, double bound,
-							   GsSortCandidate *candidate)
+gpusort_sort_candidate_of_path(const PlannerInfo *root, const Path *input, List *pathkeys,
+							   double bound, GsSortCandidate *candidate)
 {
 	GsSortKeys	keys;
 	GsKeyShape	shape;
@@ -609,6 +657,7 @@ gpusort_sort_candidate_of_path(const Path *input, List *pathkeys, double bound,
 	if (reason_of_keys(&keys, IsA(input, GatherPath), &shape) != GS_REASON_NONE)
 		return false;
 	*candidate = describe_path(input, bound, &shape);
+	candidate->gpu = will_use_gpu(root, input, pathkeys, &keys);
 	return true;
 }
 

@@ -30,6 +30,7 @@ typedef struct GsSortCandidate
 								 * without a condition? */
 	bool		stored_rows;	/* is the input a scan that returns all
 								 * columns? */
+	bool		gpu;			/* will a GPU do the sort? */
 	GsKeyShape	key;
 } GsSortCandidate;
 
@@ -37,7 +38,8 @@ typedef struct GsSortCandidate
  * Describe a sort of the rows of a path.  Returns false if no path is to be made of it: the Sort
  * that it becomes would not be taken over, except where PostgreSQL's own sort costs as little.
  */
-extern bool gpusort_sort_candidate_of_path(const Path *input, List *pathkeys, double bound,
+extern bool gpusort_sort_candidate_of_path(const PlannerInfo *root, const Path *input,
+										   List *pathkeys, double bound,
 										   GsSortCandidate *candidate);
 
 /* Will a GpuSort need no disk, as far as the estimates tell? */

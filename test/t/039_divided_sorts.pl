@@ -56,6 +56,12 @@ my $window = 'SELECT *, row_number() OVER (PARTITION BY who ORDER BY price, id) 
 
 like(plan_of($window), qr/^Custom Scan \(GpuSortUnpack\)\n +->  Gather\n.*Workers Planned: 3\n +->  Custom Scan \(GpuSortPack\)\n +->  WindowAgg\n(.*Window: .*\n)? +->  Parallel Custom Scan \(GpuSort\)\n/, 'plan: a window');
 like(plan_of("SELECT * FROM ($window) s WHERE row_number <= 2"), qr/Divided By: visits.who\n +Rows Of Each Partition: 2\n/, 'plan: the first two of each partition');
+# It would take the planner long to finish a Gather of more.
+foreach my $windows (100, 101)
+{
+	divided("$windows windows", 'SELECT ' . join(', ', map { "sum(id + $_) OVER w" } 1 .. $windows) .
+		' FROM visits WINDOW w AS (PARTITION BY who)', $windows == 100 ? 'who' : '');
+}
 divided('windows with a column in common',
 	'SELECT sum(page) OVER (PARTITION BY who, page ORDER BY id), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', 'page');
 divided('windows without', 'SELECT sum(page) OVER (PARTITION BY who), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', 'who; page');
