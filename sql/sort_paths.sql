@@ -52,6 +52,13 @@ EXPLAIN (COSTS OFF) SELECT many, few, max(d) FROM facts GROUP BY many, few HAVIN
 SELECT check_rows('SELECT many, few, max(d) AS m FROM facts GROUP BY many, few HAVING max(d) > 50');
 SELECT check_rows('SELECT many, other FROM facts GROUP BY many, other');
 SELECT check_rows('SELECT few, count(DISTINCT many) AS c FROM facts GROUP BY few ORDER BY few');
+-- a text of few values: most rows would be sorted again for the next key, so aggregates sort instead
+CREATE TABLE kinds AS SELECT 'kind ' || few AS kind, few, d, many FROM facts;
+ANALYZE kinds;
+SELECT DISTINCT keys, btrim(l) AS line FROM (VALUES ('kind'), ('few'), ('kind || d')) k (keys),
+	explain_lines(format('SELECT %1$s, percentile_disc(0.3) WITHIN GROUP (ORDER BY many) FROM kinds GROUP BY %1$s', keys)) l
+WHERE l ~ 'Sort Key' ORDER BY 1;
+SELECT check_rows('SELECT kind, percentile_disc(0.3) WITHIN GROUP (ORDER BY many) AS p, mode() WITHIN GROUP (ORDER BY d) AS m FROM kinds GROUP BY kind');
 -- the order serves twice
 EXPLAIN (COSTS OFF) SELECT many, sum(id) FROM facts GROUP BY many ORDER BY many DESC;
 -- grouping sets are left alone

@@ -39,9 +39,6 @@
 #include "sort/sort.h"
 #include "work.h"
 
-/* A group of more rows than this is sorted by radix, unless they come in order. */
-#define FEW_ROWS			128
-
 #define INITIAL_CAPACITY	8
 
 struct GsAggRowOrder
@@ -375,7 +372,7 @@ spec_for_set(GsAggRowOrder *order, int set)
 	*spec = order->template;
 	(void) gpusort_sort_plan_keys(spec);
 	spec->memory = memory_for_group(order);
-	spec->expected_rows = FEW_ROWS;
+	spec->expected_rows = GPUSORT_FEW_ROWS;
 	order->specs[set] = spec;
 	MemoryContextSwitchTo(caller);
 	return spec;
@@ -570,7 +567,7 @@ comes_in_order(GsAggRows *rows, const NullableDatum *row)
 {
 	if (rows->order->sorted != NULL)
 		return true;
-	if (rows->nrows == FEW_ROWS && rows->in_file == 0)
+	if (rows->nrows == GPUSORT_FEW_ROWS && rows->in_file == 0)
 		rows->in_order = rows->order->by_value && came_in_order(rows);
 	return rows->in_order && follows(rows, row, &rows->last);
 }
@@ -579,7 +576,7 @@ comes_in_order(GsAggRows *rows, const NullableDatum *row)
 static bool
 can_keep(FunctionCallInfo fcinfo, GsAggRows *rows, const NullableDatum *row)
 {
-	if (gpusort_agg_rows_count(rows) >= FEW_ROWS && !comes_in_order(rows, row))
+	if (gpusort_agg_rows_count(rows) >= GPUSORT_FEW_ROWS && !comes_in_order(rows, row))
 		return false;
 	if (has_room(rows))
 		return true;

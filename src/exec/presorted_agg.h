@@ -10,6 +10,9 @@
 
 #include "nodes/execnodes.h"
 
+/* A group of more rows than this is sorted by radix, unless they come in order. */
+#define GPUSORT_FEW_ROWS	128
+
 /* Returns by what an aggregate sorts: SortGroupClauses, or NIL. */
 static inline const List *
 gpusort_agg_order_clauses(const Aggref *aggref)

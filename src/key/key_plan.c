@@ -175,15 +175,14 @@ GsKeyShape
 gpusort_key_plan_shape(const GsKeyPlan *plan)
 {
 	const GsKeyEncoding *encoding = &plan->columns[0].encoding;
-	int			first;
 	GsKeyShape	shape = {
 		.words = plan->stages[0].words,
 		.encoded = encoding->kind != GS_ENCODE_NONE,
-		.exact = gpusort_key_plan_is_exact(plan, &first),
 		.first_exact = gpusort_key_encoding_is_exact(encoding),
 		.has_weights = gpusort_key_encoding_has_weights(encoding)
 	};
 
+	shape.exact = gpusort_key_plan_is_exact(plan, &shape.open);
 	for (int i = 0; i < plan->ncolumns; i++)
 	{
 		GsEncodingKind kind = plan->columns[i].encoding.kind;

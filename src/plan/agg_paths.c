@@ -52,6 +52,10 @@
 #define OWN_SORT_VARIABLE	50.0	/* more, if a value is of variable length */
 #define OWN_SORT_TUPLE		12.0	/* more, if it sorts several columns */
 #define OWN_SORT_DISK		15.0	/* more, if it exceeds work_mem */
+
+/* The same for levels and the disk at most, if large groups of values are sorted by radix. */
+#define OWN_RADIX_LEVELS	4.0
+#define OWN_RADIX_DISK		5.0
 #define OWN_SORT_GROUP		150.0	/* to start and end the sort of a group */
 
 /* What it keeps of a row in addition to values of variable length. */
@@ -248,6 +252,15 @@ is_fixed(const Aggref *aggref)
 	return true;
 }
 
+/* Does it sort single values that are passed by value? */
+static bool
+is_value(const Aggref *aggref)
+{
+	const TargetEntry *entry = linitial_node(TargetEntry, aggref->args);
+
+	return list_length(aggref->args) == 1 && get_typbyval(exprType((Node *) entry->expr));
+}
+
 /* Returns the cost of an aggregate's own sorts, one for each group. */
 static Cost
 cost_of_own_sorts(PlannerInfo *root, const Aggref *aggref, double rows,
@@ -255,16 +268,24 @@ cost_of_own_sorts(PlannerInfo *root, const Aggref *aggref, double rows,
 {
 	GsAggKey	key = look_up_key(root, aggref);
 	double		row = OWN_SORT_ROW;
+	double		levels = 0;
+	double		disk = 0;
 
 	rows *= 1 - key.null_fraction;
 	if (list_length(aggref->args) > 1)
 		row += OWN_SORT_TUPLE;
 	if (!is_fixed(aggref))
 		row += OWN_SORT_VARIABLE;
-	if (rows / groups * OWN_SORT_BYTES > (double) work_mem * 1024)
-		row += OWN_SORT_DISK;
 	if (!key.in_order)
-		row += OWN_SORT_LEVEL * log2(Max(Min(rows / groups, key.distinct), 1));
+		levels = OWN_SORT_LEVEL * log2(Max(Min(rows / groups, key.distinct), 1));
+	if (rows / groups * OWN_SORT_BYTES > (double) work_mem * 1024)
+		disk = OWN_SORT_DISK;
+	if (rows / groups > GPUSORT_FEW_ROWS && is_value(aggref))
+	{
+		levels = Min(levels, OWN_RADIX_LEVELS);
+		disk = Min(disk, OWN_RADIX_DISK);
+	}
+	row += levels + disk;
 	return cpu_operator_cost * (rows * row + groups * OWN_SORT_GROUP);
 }
 

@@ -38,6 +38,7 @@
 
 /* What a row costs in addition on disk, in the units of sort_eligibility.h. */
 #define DISK_ROW_COST		5.0
+#define DISK_TIES_COST		8.0 /* more, if most rows tie and keys follow */
 
 /*
  * Additional costs per row, likewise, if processes write their rows as
@@ -129,11 +130,13 @@ cost_of_pages(const Path *input)
 
 /* Returns the cost of merging a row, in units of cpu_operator_cost. */
 static double
-cost_of_merging(const Path *input, const GsKeyShape *key)
+cost_of_merging(const Path *input, const GsSortCandidate *candidate)
 {
+	const GsKeyShape *key = &candidate->key;
+
 	return MERGE_RUNS_COST + MERGE_BYTE_COST * input->pathtarget->width +
 		MERGE_WORD_COST * key->words +
-		(key->exact ? 0 : MERGE_TIES_COST);
+		(key->exact ? 0 : candidate->ties ? DISK_TIES_COST : MERGE_TIES_COST);
 }
 
 static void
@@ -149,7 +152,7 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 	}
 	if (method->runs)
 	{
-		row.keep += (WRITE_RUN_COST + cost_of_merging(input, &method->candidate.key)) *
+		row.keep += (WRITE_RUN_COST + cost_of_merging(input, &method->candidate)) *
 			(method->twice ? 2 : 1);
 		row.emit = RETURN_PLACED_ROW;
 	}
@@ -165,7 +168,8 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 		path->startup_cost += pages;
 		path->total_cost += 2 * pages;
 		if (!method->runs)
-			path->total_cost += per_unit * DISK_ROW_COST;
+			path->total_cost += per_unit *
+				(DISK_ROW_COST + (method->candidate.ties ? DISK_TIES_COST : 0));
 	}
 }
 

@@ -58,6 +58,7 @@
 #define COLD_BYTE			0.04	/* of memory that is not warm */
 #define SORT_WORD			2.0
 #define SORT_TIES			6.0 /* if the encoded keys are not exact */
+#define SORT_AGAIN			12.0	/* more, if most rows tie and keys follow */
 #define SORT_KEY_OF_ICU		40.0	/* more, if sort keys of ICU are made */
 #define SORT_NESTED			40.0	/* more, for values that consist of others */
 #define COMPARISON_OF_ICU	25.0	/* for each doubling of the rows, if ICU
@@ -296,28 +297,55 @@ column_of_pathkey(const PlannerInfo *root, const PathKey *pathkey, Relids relids
 	};
 }
 
-/*
- * Will a GPU do the sort?  Not if most rows would be ties, by the rules for a Sort of a finished
- * plan (judge_keys() in plan_swap.c), but that a column of a subquery is one without statistics.
- */
-static bool
-will_use_gpu(const PlannerInfo *root, const Path *input, const List *pathkeys,
-			 const GsSortKeys *keys)
+/* Returns the columns of tables that the sort keys are. */
+static GsTableColumn *
+columns_of_path(const PlannerInfo *root, const List *pathkeys, Relids relids)
 {
-	GsTableColumn *columns;
-	bool		ties;
+	GsTableColumn *columns = palloc(list_length(pathkeys) * sizeof(GsTableColumn));
 	ListCell   *lc;
 
-	if (gpusort_gpu_session_check(input->rows, false) != GS_REASON_NONE)
-		return false;
-	columns = palloc(keys->nkeys * sizeof(GsTableColumn));
 	foreach(lc, pathkeys)
 		columns[foreach_current_index(lc)] = column_of_pathkey(root, lfirst_node(PathKey, lc),
-															   input->parent->relids);
-	ties = gpusort_key_statistics_expect_ties(keys, columns, GPUSORT_GPU_STRING_WORDS,
-											  input->rows);
+															   relids);
+	return columns;
+}
+
+/* Are the sort keys before number 'end' columns of tables? */
+static bool
+are_columns(const GsTableColumn *columns, int end)
+{
+	for (int k = 0; k < end; k++)
+		if (!OidIsValid(columns[k].table))
+			return false;
+	return true;
+}
+
+/*
+ * Find out where the sort will be done, and what that makes of ties.  A GPU is not used if most
+ * rows would be ties, by the rules for a Sort of a finished plan (judge_keys() in plan_swap.c),
+ * but that a column of a subquery is one without statistics.  On the CPU, it counts as one of many
+ * values.
+ */
+static void
+judge_ties(const PlannerInfo *root, const Path *input, const List *pathkeys,
+		   const GsSortKeys *keys, GsSortCandidate *candidate)
+{
+	double		rows = input->rows;
+	bool		gpu = gpusort_gpu_session_check(rows, false) == GS_REASON_NONE;
+	bool		continues = candidate->key.open + 1 < keys->nkeys;
+	GsTableColumn *columns;
+
+	if (!gpu && !continues)
+		return;
+	columns = columns_of_path(root, pathkeys, input->parent->relids);
+	candidate->gpu = gpu &&
+		gpusort_gpu_session_check(rows, gpusort_key_statistics_expect_ties(keys, columns,
+																		   GPUSORT_GPU_STRING_WORDS,
+																		   rows)) == GS_REASON_NONE;
+	candidate->ties = !candidate->gpu && continues &&
+		are_columns(columns, candidate->key.open + 1) &&
+		gpusort_key_statistics_expect_ties(keys, columns, 1, rows);
 	pfree(columns);
-	return gpusort_gpu_session_check(input->rows, ties) == GS_REASON_NONE;
 }
 
 /* Can workers call the comparison functions of all keys? */
@@ -417,7 +445,7 @@ gpusort_row_cost(const GsSortCandidate *candidate, bool gpu)
 	if (!gpu)
 		cost.keep += SORT_WORD * candidate->key.words;
 	if (!candidate->key.exact)
-		cost.keep += SORT_TIES;
+		cost.keep += SORT_TIES + (candidate->ties ? SORT_AGAIN : 0);
 	if (candidate->key.collated)
 		cost.keep += SORT_KEY_OF_ICU;
 	if (candidate->key.nested)
@@ -657,7 +685,7 @@ gpusort_sort_candidate_of_path(const PlannerInfo *root, const Path *input, List 
 	if (reason_of_keys(&keys, IsA(input, GatherPath), &shape) != GS_REASON_NONE)
 		return false;
 	*candidate = describe_path(input, bound, &shape);
-	candidate->gpu = will_use_gpu(root, input, pathkeys, &keys);
+	judge_ties(root, input, pathkeys, &keys, candidate);
 	return true;
 }
 
@@ -771,6 +799,19 @@ shape_of_next_key(const IncrementalSort * sort, GsSortKeys keys)
 }
 
 /*
+ * Is the next key the result of a window function?  Mostly the rows of a group are some of a
+ * partition and have the same result, so that it is compared fast.
+ */
+static bool
+next_key_is_window(const IncrementalSort * sort)
+{
+	const Plan *input = sort->sort.plan.lefttree;
+	AttrNumber	attno = sort->sort.sortColIdx[sort->nPresortedCols];
+
+	return IsA(list_nth_node(TargetEntry, input->targetlist, attno - 1)->expr, WindowFunc);
+}
+
+/*
  * Small groups stay stock: PostgreSQL sorts a few of them at a time with all keys,
  * which are nearly in order then, and that is as fast, unless comparisons are slow.
  */
@@ -795,6 +836,7 @@ gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
 	shape = shape_of_next_key(sort, keys);
 	if (gpusort_min_rows < 0 && !is_long(rows, group, &shape))
 		return GS_REASON_FEW_ROWS;
-	return group * time_of_comparison(&shape) < FEWEST_GROUP_ROWS ?
-		GS_REASON_NO_GAIN : GS_REASON_NONE;
+	if (!next_key_is_window(sort))
+		group *= time_of_comparison(&shape);
+	return group < FEWEST_GROUP_ROWS ? GS_REASON_NO_GAIN : GS_REASON_NONE;
 }

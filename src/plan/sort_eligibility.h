@@ -31,6 +31,8 @@ typedef struct GsSortCandidate
 	bool		stored_rows;	/* is the input a scan that returns all
 								 * columns? */
 	bool		gpu;			/* will a GPU do the sort? */
+	bool		ties;			/* if not, do most rows tie in the words, with
+								 * keys yet to come? */
 	GsKeyShape	key;
 } GsSortCandidate;
 
