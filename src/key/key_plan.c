@@ -6,7 +6,8 @@
  * The columns' encodings follow each other, with the first column in the most
  * significant bits.  Rows whose first column is NULL are sorted separately (so that
  * a single int8 still fits into one word).  Each later column is preceded by one
- * bit for NULL.
+ * bit for NULL, which the first one of a later stage does without in a group of ties that has no
+ * NULL there.
  *
  * If the first words of a column are not exact, no other column can follow,
  * because differences in the rest of the column come before differences in
@@ -53,8 +54,10 @@ typedef struct GsKeyStage
 {
 	int			first;			/* its columns are 'first' to 'end' - 1 */
 	int			end;
+	unsigned	bits;
 	unsigned	words;
-	uint32		slices;			/* slices that these words take */
+	uint32		slices;			/* that these words take, */
+	uint32		slices_without_null;	/* also without the first bit */
 	bool		open;			/* is the last column not exact? */
 } GsKeyStage;
 
@@ -94,6 +97,13 @@ find_encodings(GsKeyPlan *plan, const GsSortKeys *keys)
 	}
 }
 
+/* Returns the number of words that 'bits' take. */
+static unsigned
+words_of(unsigned bits)
+{
+	return Max((bits + WORD_BITS - 1) / WORD_BITS, 1);
+}
+
 /* Lay out the next stage, from column 'first' on. */
 static void
 lay_out_stage(GsKeyPlan *plan, int first, unsigned string_words)
@@ -125,7 +135,15 @@ lay_out_stage(GsKeyPlan *plan, int first, unsigned string_words)
 		}
 	}
 	stage->end = i;
-	stage->words = Max((bits + WORD_BITS - 1) / WORD_BITS, 1);
+	stage->bits = bits;
+	stage->words = words_of(bits);
+}
+
+/* Returns the number of slices that 'bits' take. */
+static uint32
+slices_of(const GsKeyPlan *plan, unsigned bits)
+{
+	return (words_of(bits) + plan->words - 1) / plan->words;
 }
 
 static bool
@@ -160,8 +178,12 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 		lay_out_stage(plan, i, string_words);
 	plan->words = plan->stages[0].words;
 	for (int s = 0; s < plan->nstages; s++)
-		plan->stages[s].slices = (plan->stages[s].words + plan->words - 1) /
-			plan->words;
+	{
+		GsKeyStage *stage = &plan->stages[s];
+
+		stage->slices = slices_of(plan, stage->bits);
+		stage->slices_without_null = slices_of(plan, Max(stage->bits, 1) - 1);
+	}
 	MemoryContextSwitchTo(caller);
 	if (reason != NULL && plan->distrusted)
 		*reason = GS_REASON_WRONG_ORDER;
@@ -403,16 +425,31 @@ gpusort_key_plan_encode(const GsKeyPlan *plan, const Datum *values,
  * ----------------------------------------------------------------
  */
 
+/* Is the bit for NULL left out which the first column of a later stage has? */
+static inline bool
+is_without_null(const GsKeyCursor *cursor)
+{
+	return cursor->stage > 0 && !cursor->nulls;
+}
+
+/* Returns the number of slices of the stage at the cursor. */
+static inline uint32
+slices_at(const GsKeyPlan *plan, const GsKeyCursor *cursor)
+{
+	const GsKeyStage *stage = &plan->stages[cursor->stage];
+
+	return is_without_null(cursor) ? stage->slices_without_null : stage->slices;
+}
+
 /*
  * Returns how many words of the stage's last column are encoded up to the end
  * of a slice.
  */
 static uint32
-column_words_up_to(const GsKeyPlan *plan, const GsKeyStage *stage,
-				   uint32 slice)
+column_words_up_to(const GsKeyPlan *plan, const GsKeyCursor *cursor, uint32 slice)
 {
-	return plan->columns[stage->end - 1].encoding.bits / WORD_BITS +
-		(slice + 1 - stage->slices) * plan->words;
+	return plan->columns[plan->stages[cursor->stage].end - 1].encoding.bits / WORD_BITS +
+		(slice + 1 - slices_at(plan, cursor)) * plan->words;
 }
 
 GsKeyRest
@@ -422,6 +459,7 @@ gpusort_key_plan_skip_key(const GsKeyPlan *plan, GsKeyCursor *cursor, int *first
 		return GS_KEY_EQUAL;
 	cursor->stage++;
 	cursor->slice = 0;
+	cursor->nulls = false;
 	*first = plan->stages[cursor->stage].first;
 	return GS_KEY_WORDS;
 }
@@ -460,7 +498,7 @@ next_words_of_column(const GsKeyPlan *plan, Datum value, const uint64 *key,
 	bool		is_string = gpusort_key_encoding_is_string(encoding);
 	GsEncodingRest rest;
 
-	if (is_string && cursor->slice >= stage->slices)
+	if (is_string && cursor->slice >= slices_at(plan, cursor))
 	{
 		GsPivotFrame frame = pivot_frame(plan, cursor);
 		Size		start = 0;
@@ -474,7 +512,7 @@ next_words_of_column(const GsKeyPlan *plan, Datum value, const uint64 *key,
 	}
 	else
 	{
-		uint32		nwords = column_words_up_to(plan, stage, cursor->slice);
+		uint32		nwords = column_words_up_to(plan, cursor, cursor->slice);
 
 		rest = gpusort_key_encoding_rest(encoding, value, nwords);
 		if (is_string && rest == GS_REST_WORDS)
@@ -497,7 +535,7 @@ gpusort_key_plan_next_words(const GsKeyPlan *plan, const Datum *values,
 	const GsKeyStage *stage = &plan->stages[cursor->stage];
 	int			last = stage->end - 1;
 
-	if (cursor->slice + 1 < stage->slices)
+	if (cursor->slice + 1 < slices_at(plan, cursor))
 	{
 		cursor->slice++;
 		*first = stage->first;
@@ -511,7 +549,7 @@ gpusort_key_plan_next_words(const GsKeyPlan *plan, const Datum *values,
 uint32
 gpusort_key_plan_rounds(const GsKeyPlan *plan, const GsKeyCursor *cursor)
 {
-	uint32		slices = plan->stages[cursor->stage].slices;
+	uint32		slices = slices_at(plan, cursor);
 
 	return cursor->slice < slices ? 0 : cursor->slice - slices + 1;
 }
@@ -532,8 +570,17 @@ gpusort_key_plan_span(const GsKeyPlan *plan, const GsKeyCursor *cursor,
 {
 	const GsKeyStage *stage = &plan->stages[cursor->stage];
 
-	*from = cursor->slice < stage->slices ? stage->first : stage->end - 1;
+	*from = cursor->slice < slices_at(plan, cursor) ? stage->first : stage->end - 1;
 	*to = stage->end;
+}
+
+/* Take out the first bit. */
+static inline void
+shift_by_bit(uint64 *words, unsigned count)
+{
+	for (unsigned w = 0; w + 1 < count; w++)
+		words[w] = words[w] << 1 | words[w + 1] >> (WORD_BITS - 1);
+	words[count - 1] <<= 1;
 }
 
 void
@@ -544,17 +591,19 @@ gpusort_key_plan_encode_at(const GsKeyPlan *plan, const GsKeyCursor *cursor,
 	const GsKeyStage *stage = &plan->stages[cursor->stage];
 	const GsKeyColumn *last = &plan->columns[stage->end - 1];
 
-	if (cursor->slice < stage->slices)
+	if (cursor->slice < slices_at(plan, cursor))
 	{
 		uint64		words[2 * GPUSORT_CPU_MAX_KEY_WORDS] = {0};
 
 		encode_stage(plan, stage, values, isnull, false, words);
+		if (is_without_null(cursor))
+			shift_by_bit(words, stage->words);
 		memcpy(key, words + cursor->slice * plan->words,
 			   plan->words * sizeof(uint64));
 	}
 	else
 	{
-		uint32		index = column_words_up_to(plan, stage, cursor->slice - 1);
+		uint32		index = column_words_up_to(plan, cursor, cursor->slice - 1);
 
 		for (unsigned w = 0; w < plan->words; w++)
 			key[w] = column_word(last, values[stage->end - 1], index + w,

@@ -147,6 +147,10 @@ typedef struct GsKeyCursor
 {
 	uint32		stage;
 	uint32		slice;
+	bool		nulls;			/* set this before words at slice 0 are
+								 * encoded of rows of which any has NULL for
+								 * the first sort key of
+								 * gpusort_key_plan_span() */
 
 	/*
 	 * For words that encode strings relative to a pivot, see string_pivot.h.

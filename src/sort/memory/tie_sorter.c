@@ -137,24 +137,40 @@ is_toasted(const GsTieSorter *sorter, int key, Datum value)
  * ----------------------------------------------------------------
  */
 
+/*
+ * Overwrite the key of the row whose sort keys have been read by the words at the cursor.  Returns
+ * false if it has a NULL for which these have no place yet: encode all rows of the group again.
+ */
+static inline bool
+encode_row(const GsTieSorter *sorter, GsKeySort *key_sort, uint64 entry, GsKeyCursor *cursor,
+		   int first)
+{
+	if (cursor->slice == 0 && !cursor->nulls && sorter->isnull[first])
+	{
+		cursor->nulls = true;
+		return false;
+	}
+	gpusort_key_plan_encode_at(sorter->key_plan, cursor, sorter->values, sorter->isnull,
+							   gpusort_key_sort_key(key_sort, (uint32) entry));
+	return true;
+}
+
 /* Overwrite the keys of a group's rows by the words at the cursor. */
 static void
 encode_group(GsTieSorter *sorter, GsKeySort *key_sort, const uint64 *entries,
-			 uint32 count, const GsKeyCursor *cursor)
+			 uint32 count, GsKeyCursor *cursor)
 {
 	int			from;
 	int			to;
+	uint32		i = 0;
 
 	gpusort_key_plan_span(sorter->key_plan, cursor, &from, &to);
-	for (uint32 i = 0; i < count; i++)
+	while (i < count)
 	{
 		CHECK_FOR_INTERRUPTS();
 		gpusort_row_store_fetch_ahead(sorter->store, entries + i, count - i);
 		read_keys(sorter, entries[i], from, to);
-		gpusort_key_plan_encode_at(sorter->key_plan, cursor, sorter->values,
-								   sorter->isnull,
-								   gpusort_key_sort_key(key_sort,
-														(uint32) entries[i]));
+		i = encode_row(sorter, key_sort, entries[i], cursor, from) ? i + 1 : 0;
 	}
 }
 
@@ -227,59 +243,88 @@ group_length(const GsTieSorter *sorter, const GsKeySort *key_sort,
 static void sort_groups(GsTieSorter *sorter, GsKeySort *key_sort,
 						uint64 *entries, uint32 count, GsKeyCursor cursor);
 
-/* Is a row's sort key the same as a value, which is not toasted, bit for bit? */
-static bool
-is_alike(GsTieSorter *sorter, uint64 entry, int key, Datum value, Size size)
+/* A value of a sort key, which is not toasted. */
+typedef struct GsPlainValue
 {
-	Form_pg_attribute att = attribute_of_key(sorter, key);
+	int			key;
+	Datum		value;
+	Size		size;			/* of a varlena */
+} GsPlainValue;
+
+/* Get the value of an entry's row, in the current memory context. */
+static GsPlainValue
+plain_value(const GsTieSorter *sorter, uint64 entry, int key)
+{
+	GsPlainValue plain = {.key = key,.value = read_key(sorter, entry, key)};
+
+	if (attribute_of_key(sorter, key)->attlen == -1)
+	{
+		plain.size = toast_raw_datum_size(plain.value);
+		plain.value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(plain.value));
+	}
+	return plain;
+}
+
+/* Is the sort key of the row that has been read the same, bit for bit? */
+static bool
+is_alike(const GsTieSorter *sorter, const GsPlainValue *one)
+{
+	Form_pg_attribute att = attribute_of_key(sorter, one->key);
+	Datum		other = sorter->values[one->key];
 	bool		alike;
-	Datum		other;
 	struct varlena *plain;
 
-	read_keys(sorter, entry, key, key + 1);
-	other = sorter->values[key];
-	if (sorter->isnull[key])
+	if (sorter->isnull[one->key])
 		return false;
 	if (att->attlen != -1)
-		return datum_image_eq(value, other, att->attbyval, att->attlen);
-	if (toast_raw_datum_size(other) != size)
+		return datum_image_eq(one->value, other, att->attbyval, att->attlen);
+	if (toast_raw_datum_size(other) != one->size)
 		return false;
-	gpusort_work_add(size);
+	gpusort_work_add(one->size);
 	plain = pg_detoast_datum_packed((struct varlena *) DatumGetPointer(other));
-	alike = memcmp(VARDATA_ANY(DatumGetPointer(value)), VARDATA_ANY(plain),
-				   size - VARHDRSZ) == 0;
+	alike = memcmp(VARDATA_ANY(DatumGetPointer(one->value)), VARDATA_ANY(plain),
+				   one->size - VARHDRSZ) == 0;
 	if (plain != (struct varlena *) DatumGetPointer(other))
 		pfree(plain);
 	return alike;
 }
 
 /*
- * Do all rows of a group have the same value of a sort key, bit for bit?  This
- * detects duplicates that words cannot detect, or only after many rounds.
+ * Do all rows of a group have the same value of a sort key, bit for bit?  This detects duplicates
+ * that words cannot detect, or only after many rounds.  If so, overwrites the keys of the rows by
+ * the words at the cursor 'next', unless that is NULL.
  */
 static bool
-are_alike(GsTieSorter *sorter, const uint64 *entries, uint32 count, int key)
+are_alike(GsTieSorter *sorter, GsKeySort *key_sort, const uint64 *entries, uint32 count, int key,
+		  GsKeyCursor *next)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sorter->scratch);
-	Datum		value = read_key(sorter, entries[0], key);
-	Size		size = 0;
-	uint32		i;
+	GsPlainValue one = plain_value(sorter, entries[0], key);
+	Size		key_bytes = sorter->words * sizeof(uint64);
+	uint64		common[GPUSORT_CPU_MAX_KEY_WORDS];
+	int			from = key;
+	int			to = key + 1;
+	uint32		i = 0;
 
-	if (attribute_of_key(sorter, key)->attlen == -1)
-	{
-		size = toast_raw_datum_size(value);
-		value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
-	}
-	for (i = 1; i < count; i++)
+	memcpy(common, gpusort_key_sort_key(key_sort, (uint32) entries[0]), key_bytes);
+	if (next != NULL)
+		gpusort_key_plan_span(sorter->key_plan, next, &from, &to);
+	while (i < count)
 	{
 		CHECK_FOR_INTERRUPTS();
 		gpusort_row_store_fetch_ahead(sorter->store, entries + i, count - i);
-		if (!is_alike(sorter, entries[i], key, value, size))
+		read_keys(sorter, entries[i], key, to);
+		if (!is_alike(sorter, &one))
 			break;
+		i = next == NULL || encode_row(sorter, key_sort, entries[i], next, from) ? i + 1 : 0;
 	}
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(sorter->scratch);
-	return i == count;
+	if (i == count)
+		return true;
+	for (uint32 row = 0; next != NULL && row < i; row++)
+		memcpy(gpusort_key_sort_key(key_sort, (uint32) entries[row]), common, key_bytes);
+	return false;
 }
 
 /* Are comparisons of the strings of a group slow? */
@@ -298,6 +343,15 @@ compare_all(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries,
 	gpusort_tie_comparisons_sort(sorter->comparisons, entries, count,
 								 gpusort_key_sort_scratch(key_sort), first,
 								 sorter->keys->nkeys);
+}
+
+/* Sort a group by words that its keys have been overwritten by, and by what follows them. */
+static void
+sort_encoded(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries, uint32 count,
+			 GsKeyCursor cursor)
+{
+	gpusort_key_sort_some(key_sort, entries, count);
+	sort_groups(sorter, key_sort, entries, count, cursor);
 }
 
 /* Sort a group by the words of strings at the cursor, and by what follows them. */
@@ -321,8 +375,7 @@ sort_by_strings(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries,
 										 first))
 		return;
 	encode_strings(sorter, key_sort, entries, count, &cursor, first);
-	gpusort_key_sort_some(key_sort, entries, count);
-	sort_groups(sorter, key_sort, entries, count, cursor);
+	sort_encoded(sorter, key_sort, entries, count, cursor);
 }
 
 /* Sort a group by the words at the cursor, and by what follows them. */
@@ -337,8 +390,7 @@ sort_by_words(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries,
 		return;
 	}
 	encode_group(sorter, key_sort, entries, count, &cursor);
-	gpusort_key_sort_some(key_sort, entries, count);
-	sort_groups(sorter, key_sort, entries, count, cursor);
+	sort_encoded(sorter, key_sort, entries, count, cursor);
 }
 
 /*
@@ -394,6 +446,24 @@ may_be_alike(const GsTieSorter *sorter, GsKeyRest rest, const GsKeyCursor *curso
 	}
 }
 
+/*
+ * Sort a group by what follows a sort key, if all rows have the same value of it.  Returns false if
+ * they have not.
+ */
+static bool
+sort_alike(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries, uint32 count,
+		   GsKeyCursor cursor, int key)
+{
+	int			next;
+	bool		more = gpusort_key_plan_skip_key(sorter->key_plan, &cursor, &next) == GS_KEY_WORDS;
+
+	if (!are_alike(sorter, key_sort, entries, count, key, more ? &cursor : NULL))
+		return false;
+	if (more)
+		sort_encoded(sorter, key_sort, entries, count, cursor);
+	return true;
+}
+
 /* Sort a group, whose rows have equal words before those at the cursor. */
 static void
 sort_group(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries,
@@ -413,9 +483,8 @@ sort_group(GsTieSorter *sorter, GsKeySort *key_sort, uint64 *entries,
 									   &cursor, &first);
 
 	if (count > SHORT_GROUP && may_be_alike(sorter, rest, &cursor, first) &&
-		are_alike(sorter, entries, count, first))
-		rest = gpusort_key_plan_skip_key(sorter->key_plan, &cursor, &first);
-
+		sort_alike(sorter, key_sort, entries, count, cursor, first))
+		return;
 	switch (rest)
 	{
 		case GS_KEY_EQUAL:
