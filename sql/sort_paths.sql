@@ -83,6 +83,7 @@ SELECT check_rows('SELECT FROM facts UNION SELECT FROM small');
 SET enable_hashagg = off;
 SELECT query, check_rows(query) ~ '^same [0-9]+ rows, [1-9] GpuSort' AS same FROM (VALUES
 	('SELECT many, d FROM facts INTERSECT SELECT many, d FROM facts WHERE id % 3 = 0'),
+	('SELECT pad, few FROM facts INTERSECT SELECT pad, few FROM facts WHERE id % 3 = 0'),
 	('SELECT few, d FROM facts INTERSECT ALL SELECT few, d FROM facts WHERE id % 3 = 0'),
 	('SELECT many FROM facts EXCEPT SELECT id FROM facts'),
 	('SELECT few, pad FROM facts EXCEPT ALL SELECT few, pad FROM facts WHERE id % 3 = 0'),

@@ -58,7 +58,7 @@
 #define COLD_BYTE			0.04	/* of memory that is not warm */
 #define SORT_WORD			2.0
 #define SORT_TIES			6.0 /* if the encoded keys are not exact */
-#define SORT_AGAIN			8.0	/* more, if most rows tie and keys follow */
+#define SORT_AGAIN			12.0	/* more, if most rows tie and keys follow */
 #define SORT_KEY_OF_ICU		40.0	/* more, if sort keys of ICU are made */
 #define SORT_NESTED			40.0	/* more, for values that consist of others */
 #define COMPARISON_OF_ICU	25.0	/* for each doubling of the rows, if ICU
@@ -286,7 +286,8 @@ column_of_pathkey(const PlannerInfo *root, const PathKey *pathkey, Relids relids
 
 	if (IsA(expr, RelabelType))
 		var = (const Var *) ((const RelabelType *) expr)->arg;
-	if (!IsA(var, Var) || var->varno >= root->simple_rel_array_size)
+	/* The columns of a set operation have the number 0. */
+	if (!IsA(var, Var) || var->varno == 0 || var->varno >= root->simple_rel_array_size)
 		return column;
 	table = root->simple_rte_array[var->varno];
 	if (table->rtekind != RTE_RELATION)
