@@ -118,19 +118,32 @@ part_of_common_values(HeapTuple statistics)
 	return part;
 }
 
+static HeapTuple
+statistics_of(const GsTableColumn *column)
+{
+	return SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(column->table),
+						   Int16GetDatum(column->attno), BoolGetDatum(false));
+}
+
+/* Returns how many different values a column has in 'rows' rows. */
+static double
+distinct_values(HeapTuple statistics, double rows)
+{
+	double		distinct = ((Form_pg_statistic) GETSTRUCT(statistics))->stadistinct;
+
+	return Max(distinct < 0 ? -distinct * rows : distinct, 1);
+}
+
 /* Look up what is known of a column.  Returns false if there are no statistics. */
 static bool
 look_up(const GsTableColumn *column, const GsKeyEncoding *encoding, unsigned string_words,
 		double rows, GsColumnWords *words)
 {
-	HeapTuple	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(column->table),
-											 Int16GetDatum(column->attno), BoolGetDatum(false));
-	double		distinct;
+	HeapTuple	statistics = statistics_of(column);
 
 	if (!HeapTupleIsValid(statistics))
 		return false;
-	distinct = ((Form_pg_statistic) GETSTRUCT(statistics))->stadistinct;
-	words->distinct = Max(distinct < 0 ? -distinct * rows : distinct, 1);
+	words->distinct = distinct_values(statistics, rows);
 	words->common = part_of_common_values(statistics);
 	if (gpusort_key_encoding_is_string(encoding))
 	{
@@ -187,6 +200,23 @@ gpusort_key_statistics_expect_ties(const GsSortKeys *keys, const GsTableColumn *
 		expect_ties(keys, columns, open + 1, string_words, rows);
 }
 
+bool
+gpusort_key_statistics_few_values(const GsTableColumn *columns, int nkeys, double rows)
+{
+	double		distinct = 1;
+
+	for (int k = 0; k < nkeys; k++)
+	{
+		HeapTuple	statistics = statistics_of(&columns[k]);
+
+		if (!HeapTupleIsValid(statistics))
+			return false;
+		distinct *= distinct_values(statistics, rows);
+		ReleaseSysCache(statistics);
+	}
+	return distinct * ROWS_OF_KEY < rows;
+}
+
 /* Returns the number of rows that a table had when it was analyzed, or 0. */
 static double
 rows_of_table(Oid table)
@@ -208,8 +238,7 @@ rows_of_table(Oid table)
 static bool
 is_nearly_unique(const GsTableColumn *column, double rows)
 {
-	HeapTuple	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(column->table),
-											 Int16GetDatum(column->attno), BoolGetDatum(false));
+	HeapTuple	statistics = statistics_of(column);
 	bool		unique;
 
 	if (!HeapTupleIsValid(statistics))

@@ -27,6 +27,13 @@ extern bool gpusort_key_statistics_expect_ties(const GsSortKeys *keys,
 											   const GsTableColumn *columns,
 											   unsigned string_words, double rows);
 
+/*
+ * Do most of 'rows' rows agree in the first 'nkeys' keys with others, as far as the numbers of
+ * different values tell, which takes less time to find out?  False if one of them is not known.
+ */
+extern bool gpusort_key_statistics_few_values(const GsTableColumn *columns, int nkeys,
+											  double rows);
+
 /* Returns how many of the keys, the first ones, tell nearly all of 'rows' rows apart; or nkeys. */
 extern int	gpusort_key_statistics_enough(const GsTableColumn *columns, int nkeys, double rows);
 

@@ -311,42 +311,30 @@ columns_of_path(const PlannerInfo *root, const List *pathkeys, Relids relids)
 	return columns;
 }
 
-/* Are the sort keys before number 'end' columns of tables? */
-static bool
-are_columns(const GsTableColumn *columns, int end)
-{
-	for (int k = 0; k < end; k++)
-		if (!OidIsValid(columns[k].table))
-			return false;
-	return true;
-}
-
 /*
  * Find out where the sort will be done, and what that makes of ties.  A GPU is not used if most
- * rows would be ties, by the rules for a Sort of a finished plan (judge_keys() in plan_swap.c),
- * but that a column of a subquery is one without statistics.  On the CPU, it counts as one of many
- * values.
+ * rows would be ties.  judge_keys() in plan_swap.c finds more of these when the plan is finished,
+ * in strings that begin alike, which would take too long for each path.
  */
 static void
 judge_ties(const PlannerInfo *root, const Path *input, const List *pathkeys,
 		   const GsSortKeys *keys, GsSortCandidate *candidate)
 {
 	double		rows = input->rows;
+	int			open = candidate->key.open;
 	bool		gpu = gpusort_gpu_session_check(rows, false) == GS_REASON_NONE;
-	bool		continues = candidate->key.open + 1 < keys->nkeys;
-	GsTableColumn *columns;
+	bool		continues = open + 1 < keys->nkeys;
+	bool		few = false;
 
-	if (!gpu && !continues)
-		return;
-	columns = columns_of_path(root, pathkeys, input->parent->relids);
-	candidate->gpu = gpu &&
-		gpusort_gpu_session_check(rows, gpusort_key_statistics_expect_ties(keys, columns,
-																		   GPUSORT_GPU_STRING_WORDS,
-																		   rows)) == GS_REASON_NONE;
-	candidate->ties = !candidate->gpu && continues &&
-		are_columns(columns, candidate->key.open + 1) &&
-		gpusort_key_statistics_expect_ties(keys, columns, 1, rows);
-	pfree(columns);
+	if (!candidate->key.exact && (gpu || continues))
+	{
+		GsTableColumn *columns = columns_of_path(root, pathkeys, input->parent->relids);
+
+		few = gpusort_key_statistics_few_values(columns, open + 1, rows);
+		pfree(columns);
+	}
+	candidate->gpu = gpu && gpusort_gpu_session_check(rows, few) == GS_REASON_NONE;
+	candidate->ties = !candidate->gpu && continues && few;
 }
 
 /* Can workers call the comparison functions of all keys? */

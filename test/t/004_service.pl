@@ -102,8 +102,8 @@ foreach my $case (
 	like($auto, $gains ? qr/Sort Method: gpu onesweep/ : $ties, "auto, $from ORDER BY $keys");
 	like($node->safe_psql('postgres', "SET pg_gpusort.backend = gpu; $sorts"), qr/Sort Method: gpu onesweep/,
 		"a GPU on request, $from ORDER BY $keys");
-	next if $from ne 'strings';
-	# The planner charges what the executor does, where it sees the columns.
+	next if $from ne 'strings' || $keys !~ /^(id|many|few)\b/;
+	# The planner charges what the executor does, as far as numbers of values tell.
 	my %cost = map { $_ => $node->safe_psql('postgres', "SET pg_gpusort.backend = $_; SET pg_gpusort.gpu_min_rows = 0;
 		SET pg_gpusort.min_rows = 1; EXPLAIN SELECT id FROM strings ORDER BY $keys") =~ s/.*?\.\.(\S+).*/$1/sr } 'cpu', 'auto';
 
