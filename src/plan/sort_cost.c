@@ -221,6 +221,7 @@ gpusort_cost_index_scan(const PlannerInfo *root, const Path *path)
 	const QualCost *target = &path->pathtarget->cost;
 	bool		only = path->pathtype == T_IndexOnlyScan;
 	double		pages = only ? rel->pages * (1 - rel->allvisfrac) : rel->pages;
+	double		part = path->parallel_workers > 0 ? path->rows / Max(rel->rows, 1) : 1;
 	Cost		cost;
 
 	if (!IsA(path, IndexPath) || ((const IndexPath *) path)->indexclauses != NIL ||
@@ -229,7 +230,7 @@ gpusort_cost_index_scan(const PlannerInfo *root, const Path *path)
 	index = ((const IndexPath *) path)->indexinfo;
 	if (pages > 0 && !is_in_index_order(root, index))
 		return path->total_cost;
-	cost = (index->pages + pages) * seq_page_cost + index->tuples *
+	cost = (index->pages + pages) * seq_page_cost + index->tuples * part *
 		(cpu_tuple_cost + cpu_index_tuple_cost + rel->baserestrictcost.per_tuple) +
 		rel->baserestrictcost.startup + target->startup + target->per_tuple * path->rows;
 	return Min(cost, path->total_cost);

@@ -579,11 +579,11 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 	gpusort_sorted_node_add(&node, path, best);
 }
 
-/* Charge the planner's best path above a table what the scan of a whole index takes. */
+/* Charge a path above a table, or a scan of it, what the scan of a whole index takes. */
 static void
-correct_index_scan(const PlannerInfo *root, Path *best)
+correct_index_scan(const PlannerInfo *root, Path *top)
 {
-	Path	   *path = best;
+	Path	   *path = top;
 	Cost		excess;
 
 	while (path != NULL && !IsA(path, IndexPath) && !IsA(path, SubqueryScanPath))
@@ -591,7 +591,7 @@ correct_index_scan(const PlannerInfo *root, Path *best)
 	if (path == NULL)
 		return;
 	excess = path->total_cost - gpusort_cost_index_scan(root, path);
-	for (path = best; path != NULL && excess > 0; path = gpusort_path_input(path))
+	for (path = top; path != NULL && excess > 0; path = gpusort_path_input(path))
 	{
 		path->total_cost -= excess;
 		path->startup_cost = Min(path->startup_cost, path->total_cost);
@@ -616,7 +616,11 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		return;
 	if (IS_SIMPLE_REL(input_rel) && input_rel->rtekind == RTE_RELATION &&
 		output_rel->pathlist != NIL)
+	{
 		correct_index_scan(root, linitial(output_rel->pathlist));
+		if (gpusort_cost_partial_path(input_rel) != NULL)
+			correct_index_scan(root, gpusort_cost_partial_path(input_rel));
+	}
 	switch (stage)
 	{
 		case UPPERREL_GROUP_AGG:

@@ -35,6 +35,16 @@ $node->safe_psql('postgres', q{CREATE TABLE readings AS
 	END $$;
 	ANALYZE});
 
+# ---- In how many processes ----
+
+# Part of the scan of an index in the order of the table is charged as the whole scan is.
+$node->safe_psql('postgres', q{CREATE TABLE numbered AS SELECT g AS id, hashint4(g) AS k, repeat('x', 100) AS pad
+	FROM generate_series(1, 200000) AS g; CREATE INDEX ON numbered (id, k)});
+$node->safe_psql('postgres', 'VACUUM ANALYZE numbered');
+like($node->safe_psql('postgres', 'SET max_parallel_workers_per_gather = 2; SET min_parallel_index_scan_size = 0;
+	SET parallel_setup_cost = 2000; EXPLAIN SELECT count(DISTINCT k) FROM numbered'),
+	qr/Gather.*Parallel Index Only Scan/s, 'all processes scan the index');
+
 # ---- Which of them ask the sort ----
 
 # asks NAME, QUERY, ROWS, SETTING...: tests how many rows the sort below the aggregates returns.
