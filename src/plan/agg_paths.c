@@ -52,11 +52,14 @@
 #define OWN_SORT_VARIABLE	50.0	/* more, if a value is of variable length */
 #define OWN_SORT_TUPLE		12.0	/* more, if it sorts several columns */
 #define OWN_SORT_DISK		15.0	/* more, if it exceeds work_mem */
+#define OWN_SORT_GROUP		150.0	/* to start and end the sort of a group */
 
-/* The same for levels and the disk at most, if large groups of values are sorted by radix. */
+/*
+ * Large groups of values are sorted by radix.  There, all levels together, and the disk, cost at
+ * most this.
+ */
 #define OWN_RADIX_LEVELS	4.0
 #define OWN_RADIX_DISK		5.0
-#define OWN_SORT_GROUP		150.0	/* to start and end the sort of a group */
 
 /* What it keeps of a row in addition to values of variable length. */
 #define OWN_SORT_BYTES		24

@@ -88,7 +88,6 @@
 typedef struct GsSortMethod
 {
 	GsSortCandidate candidate;
-	bool		gpu;
 	bool		disk;
 	bool		shared;			/* do processes sort their rows together? */
 	bool		runs;			/* or merge runs of them? */
@@ -109,7 +108,6 @@ choose_method(const PlannerInfo *root, const Path *input, List *pathkeys, double
 	*method = (GsSortMethod)
 	{
 		.candidate = candidate,
-			.gpu = candidate.gpu,
 			.disk = !gpusort_sort_candidate_fits(&candidate),
 			.processes = 1
 	};
@@ -142,7 +140,7 @@ cost_of_merging(const Path *input, const GsSortCandidate *candidate)
 static void
 set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 {
-	GsRowCost	row = gpusort_row_cost(&method->candidate, method->gpu);
+	GsRowCost	row = gpusort_row_cost(&method->candidate, method->candidate.gpu);
 	Cost		per_unit = cpu_operator_cost * input->rows;
 
 	if (method->shared)
@@ -268,7 +266,7 @@ sort_together(const GsSortMethod *method, int processes)
 	/* With a bound, each keeps that many. */
 	if (candidate->bound != GPUSORT_NO_BOUND)
 		rows = Min(rows, candidate->bound * processes);
-	return !method->gpu &&
+	return !candidate->gpu &&
 		gpusort_shared_sort_fits(method->candidate.key.words, rows, candidate->width,
 								 (Size) gpusort_settings_work_mem() * 1024,
 								 processes);
@@ -291,7 +289,7 @@ choose_together(const Path *gather, int processes, GsSortMethod *method)
 													 gather->pathtarget->width);
 
 	method->shared = sort_together(method, processes);
-	method->runs = !method->gpu && !method->shared;
+	method->runs = !method->candidate.gpu && !method->shared;
 	method->twice = method->runs && bytes / processes / memory >
 		gpusort_shared_merge_most_runs(memory, processes);
 	if (method->shared)
@@ -329,7 +327,7 @@ gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial
 		!choose_method(root, gather, pathkeys, GPUSORT_NO_BOUND, &method) ||
 		!method.candidate.key.encoded)
 		return NULL;
-	method.gpu = false;
+	method.candidate.gpu = false;
 	if (!choose_together(gather, 1 + partial->parallel_workers, &method))
 		return NULL;
 	/* The rows of 'partial' are those of one process already. */
