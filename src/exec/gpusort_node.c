@@ -469,13 +469,20 @@ sort_alone(GsNodeState *node)
 static pg_noinline void
 sort_input(GsNodeState *node)
 {
-	MemoryContext caller = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+	EState	   *estate = node->css.ss.ps.state;
+	ScanDirection direction = estate->es_direction;
+	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
 
+	/* The input is always read forward. */
+	estate->es_direction = ForwardScanDirection;
 	if (is_divided(node))
 		sort_divided(node);
 	else
 		sort_alone(node);
+	estate->es_direction = direction;
 	node->sorted = true;
+	node->plain = node->sort != NULL && !node->withheld &&
+		gpusort_row_source_is_plain(node->source);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -483,9 +490,15 @@ sort_input(GsNodeState *node)
 static pg_noinline TupleTableSlot *
 no_next_row(GsNodeState *node, bool forward, TupleTableSlot *slot)
 {
+	EState	   *estate = node->css.ss.ps.state;
+	ScanDirection direction = estate->es_direction;
+
 	if (gpusort_sort_is_lost(node->sort))
 	{
+		/* The input is always read forward. */
+		estate->es_direction = ForwardScanDirection;
 		sort_rows(node);
+		estate->es_direction = direction;
 		return gpusort_row_source_return(node->source, node->sort, forward, slot);
 	}
 	if (node->sink != NULL)
@@ -511,35 +524,36 @@ withheld_row(GsNodeState *node)
 	return ExecStoreAllNullTuple(slot);
 }
 
+/* Return a row before the input is sorted, or one that is not that of the sort as it is. */
+static TupleTableSlot *
+exec_otherwise(GsNodeState *node, bool forward)
+{
+	TupleTableSlot *slot = node->css.ss.ss_ScanTupleSlot;
+
+	if (unlikely(!node->sorted))
+		sort_input(node);
+	if (unlikely(node->sort == NULL))
+		return ExecClearTuple(slot);
+	if (unlikely(node->withheld))
+		return withheld_row(node);
+	slot = gpusort_row_source_return(node->source, node->sort, forward, slot);
+	return likely(!TupIsNull(slot)) ? slot : no_next_row(node, forward, slot);
+}
+
 static TupleTableSlot *
 gpusort_node_exec(CustomScanState *css)
 {
 	GsNodeState *node = (GsNodeState *) css;
-	TupleTableSlot *slot;
-	EState	   *estate = css->ss.ps.state;
-	ScanDirection direction = estate->es_direction;
+	TupleTableSlot *slot = css->ss.ss_ScanTupleSlot;
+	bool		forward = ScanDirectionIsForward(css->ss.ps.state->es_direction);
 
 	CHECK_FOR_INTERRUPTS();
 
-	/* The input is always read forward. */
-	estate->es_direction = ForwardScanDirection;
-	if (unlikely(!node->sorted))
-		sort_input(node);
-	if (unlikely(node->sort == NULL))
-		slot = ExecClearTuple(css->ss.ss_ScanTupleSlot);
-	else if (unlikely(node->withheld))
-		slot = withheld_row(node);
-	else
-	{
-		bool		forward = ScanDirectionIsForward(direction);
-
-		slot = gpusort_row_source_return(node->source, node->sort, forward,
-										 css->ss.ss_ScanTupleSlot);
-		if (unlikely(TupIsNull(slot)))
-			slot = no_next_row(node, forward, slot);
-	}
-	estate->es_direction = direction;
-	return slot;
+	if (unlikely(!node->plain))
+		return exec_otherwise(node, forward);
+	if (likely(gpusort_sort_next(node->sort, forward, slot)))
+		return slot;
+	return no_next_row(node, forward, slot);
 }
 
 static void
@@ -554,6 +568,7 @@ end_sort(GsNodeState *node)
 	node->sort = NULL;
 	node->sorted = false;
 	node->withheld = false;
+	node->plain = false;
 }
 
 static void

@@ -64,6 +64,7 @@ struct GsNodeState
 	int64		bound;			/* rows wanted when they were sorted, or -1
 								 * for all */
 	GsWanted	wanted;
+	bool		plain;			/* are they returned as the sort has them? */
 	bool		withheld;		/* are the sorted rows not returned? then: */
 	bool		answered;		/* has the row been returned that stands for
 								 * them? */

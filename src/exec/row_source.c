@@ -363,6 +363,12 @@ next_wanted(const GsRowSource *source, GsSort *sort, bool forward, TupleTableSlo
 	return gpusort_sort_next(sort, forward, slot);
 }
 
+bool
+gpusort_row_source_is_plain(const GsRowSource *source)
+{
+	return source->sorted_row == NULL && source->spec->partition_keys == 0;
+}
+
 TupleTableSlot *
 gpusort_row_source_return(const GsRowSource *source, GsSort *sort, bool forward,
 						  TupleTableSlot *slot)

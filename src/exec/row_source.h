@@ -65,6 +65,12 @@ extern bool gpusort_row_source_is_cut(const GsRowSource *source);
 extern void gpusort_row_source_rewind(GsRowSource *source);
 
 /*
+ * Of the source of a sort node: are the rows that it returns those of gpusort_sort_next(), all of
+ * them and as they are?
+ */
+extern bool gpusort_row_source_is_plain(const GsRowSource *source);
+
+/*
  * Of the source of a sort node: move the cursor of a sort of these rows.  'slot' is the scan slot
  * of the node.  Returns the slot with the row, or empty.
  */

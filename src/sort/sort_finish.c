@@ -422,7 +422,7 @@ gpusort_sort_finish(GsSort *sort)
 	sort->sorted = true;
 	if (returns_rows(sort))
 	{
-		gpusort_sort_begin_check(sort);
+		gpusort_sort_begin_reading(sort);
 		gpusort_sort_count_it(sort);
 	}
 	return true;

@@ -106,6 +106,9 @@ struct GsSort
 	int64		position;		/* of the row last returned, from 1; or 0 */
 	int64		mark;
 	bool		returned;		/* has any row been returned? */
+	GsRowsInPlace span;			/* rows after it that are read from where they
+								 * are; may be none */
+	int64		no_span;		/* look for others after this position */
 	GsMarkedRows *marked;		/* rows on a GPU after a mark, or NULL */
 	GsPartitionRows *partition_rows;	/* or NULL */
 
@@ -148,8 +151,8 @@ extern void gpusort_sort_show_phase(GsSort *sort, GsProgressPhase phase);
 /* The sort is finished: count it. */
 extern void gpusort_sort_count_it(GsSort *sort);
 
-/* The sort is finished: begin to check the order of the rows that will be returned. */
-extern void gpusort_sort_begin_check(GsSort *sort);
+/* The sort is finished: begin to return its rows, and to check their order. */
+extern void gpusort_sort_begin_reading(GsSort *sort);
 
 /*
  * Returns how many rows after the cursor can be read in any order, without moving it; and reads

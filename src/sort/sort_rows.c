@@ -215,21 +215,41 @@ gpusort_sort_is_lasting(const GsSort *sort)
 		(sort->location == GS_ROWS_SHARED && !sort->participant->merged);
 }
 
+/*
+ * Sets *rows to those from a position on, counted from 0, that are read in sequence where they are.
+ * Returns false if there are none, as in a memory sort, which has them all over the memory.
+ */
+static bool
+rows_in_place(GsSort *sort, int64 position, GsRowsInPlace *rows)
+{
+	if (sort->location == GS_ROWS_SHARED)
+	{
+		gpusort_ranges_in_place(sort->ranges, position, rows);
+		/* Merged rows are in memory that is used again. */
+		rows->lasting &= !sort->participant->merged;
+		return true;
+	}
+	return sort->location == GS_ROWS_ON_GPU && sort->marked == NULL &&
+		gpusort_gpu_rows_in_place(&sort->gpu, position + sort->gpu_offset, rows);
+}
+
 bool
 gpusort_sort_in_place(GsSort *sort, GsRowsInPlace *rows)
 {
-	if (sort->position >= sort->nrows)
+	int64		position = sort->position;
+
+	/*
+	 * Those of the next range or chunk are used only after the cursor is
+	 * there.
+	 */
+	if (sort->location == GS_ROWS_SHARED &&
+		(uint64) (position - sort->ranges->start) >= sort->ranges->rows.nrows)
 		return false;
-	if (sort->location == GS_ROWS_SHARED)
-	{
-		if (!gpusort_ranges_in_place(sort->ranges, sort->position, rows))
-			return false;
-		/* Merged rows are in memory that is used again. */
-		rows->lasting = !sort->participant->merged;
-		return true;
-	}
-	return gpusort_sort_is_on_gpu(sort) && sort->ranges == NULL &&
-		gpusort_gpu_rows_in_place(&sort->gpu, sort->position, rows);
+	if (sort->location == GS_ROWS_ON_GPU &&
+		!gpusort_gpu_session_is_near(sort->gpu.session, position))
+		return false;
+	return position < sort->nrows && rows_in_place(sort, position, rows) &&
+		rows->format->null_bytes == 1;
 }
 
 void
@@ -237,6 +257,72 @@ gpusort_sort_lend(GsSort *sort, GsRecallRows recall, void *arg)
 {
 	if (gpusort_sort_is_on_gpu(sort))
 		gpusort_gpu_session_lend(sort->gpu.session, recall, arg);
+}
+
+/* ----------------------------------------------------------------
+ *		spans: rows that follow each other in memory
+ * ----------------------------------------------------------------
+ */
+
+/* Fewer rows are no span. */
+#define FEW_ROWS		16
+
+/* The cursor moves elsewhere than to the next row. */
+static void
+leave_span(GsSort *sort)
+{
+	sort->span.nrows = 0;
+	sort->no_span = 0;
+}
+
+/* Make a span of the rows from the one on at which the cursor is.  Returns false if it is none. */
+static pg_noinline bool
+find_span(GsSort *sort)
+{
+	GsRowsInPlace *span = &sort->span;
+	int64		position = sort->position - 1;
+
+	if (sort->spec->index_build || !rows_in_place(sort, position, span) ||
+		(span->nrows = Min(span->nrows, sort->nrows - position)) < FEW_ROWS)
+	{
+		span->nrows = 0;
+		sort->no_span = position + FEW_ROWS;
+		return false;
+	}
+	if (sort->location == GS_ROWS_ON_GPU)
+		gpusort_gpu_rows_pass(&sort->gpu, span->nrows);
+	return true;
+}
+
+/* Read the first row of the span. */
+static pg_attribute_always_inline void
+read_span(GsSort *sort, TupleTableSlot *slot)
+{
+	GsRowsInPlace *span = &sort->span;
+	const GsRowFormat *format = span->format;
+	char	   *row = unconstify(char *, span->first);
+	const uint8 *bitmap = NULL;
+
+	span->nrows--;
+	if (span->null_offset > 0)
+		bitmap = gpusort_row_format_nulls(format, row);
+	else if (span->nulls != NULL)
+	{
+		bitmap = span->nulls;
+		span->nulls += format->null_bytes;
+	}
+	if (span->addresses == NULL)
+	{
+		span->first += span->row_bytes > 0 ? span->row_bytes : *span->lengths++;
+		__builtin_prefetch(row + GPUSORT_PLACE_BYTES_AHEAD);
+	}
+	else if (span->nrows > 0)
+	{
+		span->first = *++span->addresses;
+		if (span->nrows > GPUSORT_PLACE_ROWS_AHEAD)
+			__builtin_prefetch(span->addresses[GPUSORT_PLACE_ROWS_AHEAD]);
+	}
+	gpusort_row_format_read_fast(format, row, bitmap, slot->tts_values, slot->tts_isnull);
 }
 
 /* ----------------------------------------------------------------
@@ -260,11 +346,12 @@ aim_check(GsSort *sort)
 }
 
 void
-gpusort_sort_begin_check(GsSort *sort)
+gpusort_sort_begin_reading(GsSort *sort)
 {
 	const GsSortSpec *spec = sort->spec;
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
+	leave_span(sort);
 	gpusort_checked_rows_begin(&sort->checked, spec->check, spec->tupdesc,
 							   spec->tuple_attno > 0, gpusort_sort_is_lasting(sort));
 	MemoryContextSwitchTo(caller);
@@ -359,7 +446,10 @@ take_more_rows(GsSort *sort)
 	return sort->position < sort->nrows;
 }
 
-/* Move the cursor.  Returns false if it is then before the first or after the last row. */
+/*
+ * Move the cursor.  Returns false if it is then before the first or after the last row.  The span
+ * is left, or it has ended.
+ */
 static inline bool
 move_cursor(GsSort *sort, bool forward)
 {
@@ -375,6 +465,7 @@ move_cursor(GsSort *sort, bool forward)
 		sort->position++;
 		return true;
 	}
+	leave_span(sort);
 	if (sort->position <= 1)
 	{
 		sort->position = 0;
@@ -393,25 +484,10 @@ no_row(TupleTableSlot *slot)
 	return false;
 }
 
-bool
-gpusort_sort_next(GsSort *sort, bool forward,
-				  TupleTableSlot *slot)
+/* Return the row that the slot's arrays have.  Returns false if it is not in order. */
+static pg_attribute_always_inline bool
+return_row(GsSort *sort, bool forward, TupleTableSlot *slot)
 {
-	int64		before = sort->position;
-
-	/* Usually a virtual slot has nothing to free. */
-	if (unlikely(TTS_SHOULDFREE(slot)))
-		ExecClearTuple(slot);
-	if (unlikely(!move_cursor(sort, forward)))
-		return no_row(slot);
-	if (unlikely(!get_row(sort, sort->position - 1, slot)))
-	{
-		/* Undo the move: this row is asked for again. */
-		sort->position = before;
-		gpusort_sort_enter(sort, GS_SORT_LOST);
-		gpusort_sort_check_restart(sort);
-		return no_row(slot);
-	}
 	if (unlikely(!is_in_order(sort, forward, slot)))
 	{
 		report_wrong_order(sort);
@@ -424,10 +500,47 @@ gpusort_sort_next(GsSort *sort, bool forward,
 	return true;
 }
 
+/* gpusort_sort_next() of rows that are not in a span. */
+static pg_noinline bool
+next_elsewhere(GsSort *sort, bool forward, TupleTableSlot *slot)
+{
+	int64		before = sort->position;
+
+	/* Usually a virtual slot has nothing to free. */
+	if (unlikely(TTS_SHOULDFREE(slot)))
+		ExecClearTuple(slot);
+	if (unlikely(!move_cursor(sort, forward)))
+		return no_row(slot);
+	if (forward && sort->position > sort->no_span && find_span(sort))
+		read_span(sort, slot);
+	else if (unlikely(!get_row(sort, sort->position - 1, slot)))
+	{
+		/* Undo the move: this row is asked for again. */
+		sort->position = before;
+		gpusort_sort_enter(sort, GS_SORT_LOST);
+		gpusort_sort_check_restart(sort);
+		return no_row(slot);
+	}
+	return return_row(sort, forward, slot);
+}
+
+bool
+gpusort_sort_next(GsSort *sort, bool forward,
+				  TupleTableSlot *slot)
+{
+	if (!forward || sort->span.nrows == 0 || unlikely(TTS_SHOULDFREE(slot)))
+		return next_elsewhere(sort, forward, slot);
+	sort->position++;
+	read_span(sort, slot);
+	return return_row(sort, true, slot);
+}
+
 void
 gpusort_sort_skip(GsSort *sort, uint32 n)
 {
+	leave_span(sort);
 	sort->position += n;
+	sort->no_span = sort->position + FEW_ROWS;
 	sort->returned = true;
 	sort->progress->rows_returned = sort->position;
 }
@@ -435,6 +548,7 @@ gpusort_sort_skip(GsSort *sort, uint32 n)
 void
 gpusort_sort_go_to(GsSort *sort, int64 position)
 {
+	leave_span(sort);
 	if (sort->location == GS_ROWS_SHARED)
 		gpusort_ranges_jump(sort->ranges, position);
 	sort->position = position;
@@ -495,6 +609,7 @@ restore_gpu_rows(GsSort *sort)
 void
 gpusort_sort_restore(GsSort *sort)
 {
+	leave_span(sort);
 	sort->position = sort->mark;
 	if (gpusort_sort_is_on_gpu(sort))
 		restore_gpu_rows(sort);
@@ -504,6 +619,7 @@ gpusort_sort_restore(GsSort *sort)
 void
 gpusort_sort_rescan(GsSort *sort)
 {
+	leave_span(sort);
 	sort->position = 0;
 	sort->mark = 0;
 	gpusort_checked_rows_forget(&sort->checked);

@@ -3,8 +3,7 @@
  * rows_in_place.h
  *		Rows of a sort, in sorted order, where they are in memory.
  *
- * So a reader need not take them out one by one.  They are stored or packed rows of a format
- * with a NULL bitmap of one byte (row_format.h).
+ * So a reader need not ask for each where it is.  They are stored or packed rows (row_format.h).
  *
  *-------------------------------------------------------------------------
  */
@@ -16,6 +15,7 @@
 /* Some rows, number 0 to nrows - 1. */
 typedef struct GsRowsInPlace
 {
+	const struct GsRowFormat *format;
 	uint32		nrows;
 	const char *first;			/* row 0 */
 
@@ -26,7 +26,7 @@ typedef struct GsRowsInPlace
 
 	/* Where the NULL bitmaps are: one of these, or none if no row has a NULL. */
 	uint32		null_offset;	/* in each row */
-	const uint8 *nulls;
+	const uint8 *nulls;			/* one after the other */
 
 	/*
 	 * Can other processes read them, at the same addresses, and do they stay
@@ -34,6 +34,13 @@ typedef struct GsRowsInPlace
 	 */
 	bool		lasting;
 } GsRowsInPlace;
+
+/*
+ * They are read in sequence, but another processor or a device has just written them, so they come
+ * slowly.  How many bytes, or rows at addresses, to prefetch ahead.
+ */
+#define GPUSORT_PLACE_BYTES_AHEAD	1024
+#define GPUSORT_PLACE_ROWS_AHEAD	12
 
 /*
  * The memory of rows before a position of the sort will be used for others.  Returns when
@@ -70,6 +77,7 @@ gpusort_next_place(const GsRowsInPlace *rows, GsRowPlace place)
 	return next;
 }
 
+/* Has a row a NULL?  The NULL bitmap must have one byte. */
 static inline bool
 gpusort_place_has_null(const GsRowsInPlace *rows, GsRowPlace place)
 {

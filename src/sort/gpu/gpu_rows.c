@@ -488,6 +488,17 @@ gpusort_gpu_rows_in_place(const GsGpuRows *rows, int64 position, GsRowsInPlace *
 }
 
 void
+gpusort_gpu_rows_pass(const GsGpuRows *rows, uint32 n)
+{
+	/*
+	 * They have no ties, so they are not in a batch, even if its groups are
+	 * around them.
+	 */
+	if (rows->ties != NULL)
+		rows->ties->next += n;
+}
+
+void
 gpusort_gpu_rows_close(const GsGpuRows *rows)
 {
 	if (rows->ties != NULL)

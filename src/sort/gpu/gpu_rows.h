@@ -59,9 +59,13 @@ extern bool gpusort_gpu_rows_write(const GsGpuRows *rows, GsCpuSort *sort);
  */
 extern bool gpusort_gpu_rows_is_near(const GsGpuRows *rows, int64 position);
 
-/* See gpusort_gpu_session_in_place(). */
+/*
+ * See gpusort_gpu_session_in_place().  pass() tells that n of these are read, and after them the next
+ * one.
+ */
 extern bool gpusort_gpu_rows_in_place(const GsGpuRows *rows, int64 position,
 									  GsRowsInPlace *in_place);
+extern void gpusort_gpu_rows_pass(const GsGpuRows *rows, uint32 n);
 
 /* No more rows are read: close the files of this process. */
 extern void gpusort_gpu_rows_close(const GsGpuRows *rows);

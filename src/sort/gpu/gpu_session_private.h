@@ -48,7 +48,8 @@ typedef struct GsWindow
 	uint32		rows;
 	char	   *data;
 	const uint32 *lengths;		/* of rows, if their length varies */
-	uint32	   *offsets;		/* likewise */
+	uint32	   *offsets;		/* likewise, */
+	bool		has_offsets;	/* if they have been computed */
 	const uint32 *ties;			/* see GsSortedChunk */
 	uint32		first_tie;		/* bit of its first row in 'ties' */
 } GsWindow;

@@ -19,6 +19,7 @@
  */
 #include "compat.h"
 
+#include "port/pg_bitutils.h"
 #include "portability/instr_time.h"
 
 #include "sort/base/budget.h"
@@ -269,17 +270,8 @@ open_window(GsGpuSession *session, const GsPoolChunk *chunk, char *address)
 	window->first_tie = chunk->first_row % 32;
 	if (number_of_chunk(session, chunk) + 1 == session->nstarts)
 		session->starts[session->nstarts++] = window->first + window->rows;
-	if (session->format->variable)
-	{
-		uint32		offset = 0;
-
-		window->lengths = (const uint32 *) (address + chunk->lengths_offset);
-		for (uint32 i = 0; i < chunk->rows; i++)
-		{
-			window->offsets[i] = offset;
-			offset += window->lengths[i];
-		}
-	}
+	window->lengths = (const uint32 *) (address + chunk->lengths_offset);
+	window->has_offsets = false;
 }
 
 /* Get the chunk with a position, whose number is this one or not far from it. */
@@ -363,18 +355,37 @@ find_in_window(GsGpuSession *session, int64 position, uint64 *within)
 	return true;
 }
 
-/* Returns a row of the window. */
-static inline char *
-packed_row(const GsGpuSession *session, uint64 within)
+/* Compute where the rows of the window are, whose lengths differ. */
+static pg_noinline void
+compute_offsets(GsWindow *window)
 {
-	const GsWindow *window = &session->window;
+	uint32		offset = 0;
 
-	return window->data + (session->format->variable ? window->offsets[within] :
-						   within * session->format->packed_bytes);
+	for (uint32 i = 0; i < window->rows; i++)
+	{
+		window->offsets[i] = offset;
+		offset += window->lengths[i];
+	}
+	window->has_offsets = true;
+}
+
+/* Returns a row of the window.  Who reads all of them in sequence asks for the first one only. */
+static inline char *
+packed_row(GsGpuSession *session, uint64 within)
+{
+	GsWindow   *window = &session->window;
+
+	if (!session->format->variable)
+		return window->data + within * session->format->packed_bytes;
+	if (within == 0)
+		return window->data;
+	if (unlikely(!window->has_offsets))
+		compute_offsets(window);
+	return window->data + window->offsets[within];
 }
 
 static inline void
-unpack_row(const GsGpuSession *session, uint64 within, Datum *values, bool *isnull)
+unpack_row(GsGpuSession *session, uint64 within, Datum *values, bool *isnull)
 {
 	gpusort_row_format_unpack(session->format, packed_row(session, within), values, isnull);
 }
@@ -427,37 +438,39 @@ gpusort_gpu_session_get_untied(GsGpuSession *session, int64 position,
 static uint32
 count_untied(const GsGpuSession *session, uint64 within)
 {
-	uint32		end = session->window.rows;
+	const GsWindow *window = &session->window;
+	uint32		most = window->rows - within;
+	uint64		bit = window->first_tie + within;
 	uint32		n = 0;
 
-	if (!session->has_ties)
-		return end - within;
-	while (within + n < end && !is_tie(session, within + n))
-		n++;
-	return n;
+	while (session->has_ties && n < most)
+	{
+		uint32		word = window->ties[bit / 32] >> (bit % 32);
+
+		if (word != 0)
+			return Min(n + pg_rightmost_one_pos32(word), most);
+		n += 32 - bit % 32;
+		bit += 32 - bit % 32;
+	}
+	return most;
 }
 
 bool
 gpusort_gpu_session_in_place(GsGpuSession *session, int64 position, GsRowsInPlace *rows)
 {
-	const GsWindow *window = &session->window;
 	const GsRowFormat *format = session->format;
-	uint64		within = (uint64) (position - window->first);
+	uint64		within;
 
-	if (format->null_bytes != 1 || within >= window->rows)
+	if (!find_in_window(session, position, &within))
 		return false;
 	memset(rows, 0, sizeof(*rows));
+	rows->format = format;
 	rows->nrows = count_untied(session, within);
+	rows->first = packed_row(session, within);
 	if (format->variable)
-	{
-		rows->first = window->data + window->offsets[within];
-		rows->lengths = window->lengths + within;
-	}
+		rows->lengths = session->window.lengths + within;
 	else
-	{
 		rows->row_bytes = format->packed_bytes;
-		rows->first = window->data + within * rows->row_bytes;
-	}
 	rows->null_offset = format->columns_bytes;
 	rows->lasting = session->recall != NULL;
 	return rows->nrows > 0;

@@ -495,19 +495,21 @@ gpusort_ranges_count_keys(GsRanges *ranges, GsKeyCounts *counts, Datum *values, 
 	return true;
 }
 
-bool
-gpusort_ranges_in_place(const GsRanges *ranges, int64 position,
-						GsRowsInPlace *rows)
+void
+gpusort_ranges_in_place(GsRanges *ranges, int64 position, GsRowsInPlace *rows)
 {
 	const GsRowFormat *format = ranges->format;
 	const GsSortedRange *range = &ranges->rows;
-	uint64		within = position - ranges->start;
+	uint64		within;
+
+	gpusort_ranges_seek(ranges, position);
+	within = position - ranges->start;
+	memset(rows, 0, sizeof(*rows));
+	rows->format = format;
+	rows->nrows = range->nrows - within;
 
 	/* The addresses of rows that were left are in memory of this process. */
-	if (within >= range->nrows || format->null_bytes != 1 || ranges->left)
-		return false;
-	memset(rows, 0, sizeof(*rows));
-	rows->nrows = range->nrows - within;
+	rows->lasting = !ranges->left;
 	if (range->rows != NULL)
 	{
 		rows->addresses = range->rows + within;
@@ -521,6 +523,5 @@ gpusort_ranges_in_place(const GsRanges *ranges, int64 position,
 	if (range->packed)
 		rows->null_offset = format->columns_bytes;
 	else if (range->nulls != NULL)
-		rows->nulls = range->nulls + within;
-	return true;
+		rows->nulls = range->nulls + within * format->null_bytes;
 }

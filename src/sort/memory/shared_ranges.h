@@ -206,13 +206,6 @@ extern bool gpusort_ranges_count_keys(GsRanges *ranges, GsKeyCounts *counts, Dat
 									  bool *isnull);
 
 /*
- * Rows are read in sequence, but another processor has just written them, from whose cache
- * they come slowly.  How many bytes, or rows of different lengths, to prefetch ahead.
- */
-#define GPUSORT_RANGE_BYTES_AHEAD	1024
-#define GPUSORT_RANGE_ROWS_AHEAD	12
-
-/*
  * Read the row at a position, counted from 0.  Values passed by reference point into the
  * range.
  */
@@ -223,7 +216,6 @@ gpusort_ranges_get(GsRanges *ranges, int64 position, Datum *values,
 	const GsRowFormat *format = ranges->format;
 	uint64		within = position - ranges->start;
 	const uint8 *bitmap = NULL;
-	Size		slot_bytes;
 	char	   *row;
 
 	if (unlikely(within >= ranges->rows.nrows))
@@ -232,19 +224,10 @@ gpusort_ranges_get(GsRanges *ranges, int64 position, Datum *values,
 		within = position - ranges->start;
 	}
 	if (ranges->rows.rows != NULL)
-	{
 		row = ranges->rows.rows[within];
-		if (within + GPUSORT_RANGE_ROWS_AHEAD < ranges->rows.nrows)
-			__builtin_prefetch(ranges->rows.rows[within +
-												 GPUSORT_RANGE_ROWS_AHEAD]);
-	}
 	else
-	{
-		slot_bytes = ranges->rows.packed ? format->packed_bytes :
-			format->fixed_bytes;
-		row = ranges->rows.slots + within * slot_bytes;
-		__builtin_prefetch(row + GPUSORT_RANGE_BYTES_AHEAD);
-	}
+		row = ranges->rows.slots + within *
+			(ranges->rows.packed ? format->packed_bytes : format->fixed_bytes);
 	if (ranges->rows.packed)
 	{
 		gpusort_row_format_unpack(format, row, values, isnull);
@@ -256,11 +239,10 @@ gpusort_ranges_get(GsRanges *ranges, int64 position, Datum *values,
 }
 
 /*
- * Sets *rows to rows from a position on, of those that were read last.  They are valid until
- * others are read.  Returns false if they have to be read one by one.
+ * Sets *rows to rows from a position on, which is not beyond the last one.  They are valid until
+ * others are read, and 'lasting' as long as those of a range written to memory.
  */
-extern bool gpusort_ranges_in_place(const GsRanges *ranges, int64 position,
-									GsRowsInPlace *rows);
+extern void gpusort_ranges_in_place(GsRanges *ranges, int64 position, GsRowsInPlace *rows);
 
 /* ---- Writing the rows of ranges: sorted_ranges.c ---- */
 
