@@ -371,10 +371,10 @@ count_session_rows(const GsSort *sort)
 	if (nrows > 0)
 		return nrows;
 	nrows = gpusort_gpu_session_rows_put(session);
-	/* The others will have put about as many. */
+	/* The others will have put about as many, unless this process is late. */
 	if (sort->participant != NULL)
 		nrows *= gpusort_participant_processes(sort->participant);
-	return nrows;
+	return Max(nrows, sort->spec->expected_rows);
 }
 
 bool
