@@ -205,6 +205,8 @@ gpusort_key_plan_shape(const GsKeyPlan *plan)
 	};
 
 	shape.exact = gpusort_key_plan_is_exact(plan, &shape.open);
+	shape.open_string = !shape.exact &&
+		gpusort_key_encoding_is_string(&plan->columns[shape.open].encoding);
 	for (int i = 0; i < plan->ncolumns; i++)
 	{
 		GsEncodingKind kind = plan->columns[i].encoding.kind;

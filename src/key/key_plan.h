@@ -40,6 +40,7 @@ typedef struct GsKeyShape
 	bool		encoded;		/* has the first sort key an encoding? */
 	int			open;			/* the sort key within which the words end, or
 								 * the number of sort keys if none */
+	bool		open_string;	/* is that a string? */
 	bool		exact;			/* no ties to break */
 	bool		first_exact;	/* likewise, by the first sort key alone */
 	bool		collated;		/* does a sort key have a collation of ICU? */

@@ -156,67 +156,6 @@ look_up(const GsTableColumn *column, const GsKeyEncoding *encoding, unsigned str
 	return true;
 }
 
-/*
- * The same, of the keys before number 'end', of which the last one may be open.  If that has no
- * statistics, or if another key follows it and any of these has none, that key decides.
- */
-static bool
-expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, int end,
-			unsigned string_words, double rows)
-{
-	double		distinct = 1;
-	GsColumnWords words = {0};
-
-	for (int k = 0; k < end; k++)
-	{
-		bool		descending;
-		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
-														   keys->collations[k], &descending);
-
-		if (look_up(&columns[k], &encoding, string_words, rows, &words))
-			distinct *= words.distinct;
-		else if (k == end - 1 || end < keys->nkeys)
-			return end < keys->nkeys;
-		else
-			distinct *= VALUES_OF_EXPRESSION;
-	}
-	return distinct * ROWS_OF_KEY < rows || (end == 1 && words.common > MOST_ROWS);
-}
-
-bool
-gpusort_key_statistics_expect_ties(const GsSortKeys *keys, const GsTableColumn *columns,
-								   unsigned string_words, double rows)
-{
-	GsReason	reason;
-	GsKeyPlan  *plan = gpusort_key_plan_create(keys, string_words, &reason);
-	int			open;
-	bool		exact = gpusort_key_plan_is_exact(plan, &open);
-
-	gpusort_key_plan_free(plan);
-	/* Without words, all rows tie. */
-	if (reason == GS_REASON_TYPE)
-		return true;
-	return reason == GS_REASON_NONE && !exact &&
-		expect_ties(keys, columns, open + 1, string_words, rows);
-}
-
-bool
-gpusort_key_statistics_few_values(const GsTableColumn *columns, int nkeys, double rows)
-{
-	double		distinct = 1;
-
-	for (int k = 0; k < nkeys; k++)
-	{
-		HeapTuple	statistics = statistics_of(&columns[k]);
-
-		if (!HeapTupleIsValid(statistics))
-			return false;
-		distinct *= distinct_values(statistics, rows);
-		ReleaseSysCache(statistics);
-	}
-	return distinct * ROWS_OF_KEY < rows;
-}
-
 /* Returns the number of rows that a table had when it was analyzed, or 0. */
 static double
 rows_of_table(Oid table)
@@ -246,6 +185,79 @@ is_nearly_unique(const GsTableColumn *column, double rows)
 	unique = ((Form_pg_statistic) GETSTRUCT(statistics))->stadistinct <= -NEARLY_ALL;
 	ReleaseSysCache(statistics);
 	return unique && rows * NEARLY_ALL <= rows_of_table(column->table);
+}
+
+bool
+gpusort_key_statistics_has_unique(const GsTableColumn *columns, int nkeys, double rows)
+{
+	for (int k = 0; k < nkeys; k++)
+		if (is_nearly_unique(&columns[k], rows))
+			return true;
+	return false;
+}
+
+/*
+ * Do most rows agree in the words of keys with that shape?  If another key follows a string, one
+ * that is there twice is a tie, of which numbers of values tell too little: one of the columns has to
+ * be nearly unique.  Where another key follows, a column without statistics means that they do.
+ */
+static bool
+expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, const GsKeyShape *shape,
+			unsigned string_words, double rows)
+{
+	int			end = shape->open + 1;
+	double		distinct = 1;
+	GsColumnWords words = {0};
+
+	if (shape->open_string && end < keys->nkeys && !gpusort_key_statistics_has_unique(columns, end, rows))
+		return true;
+	for (int k = 0; k < end; k++)
+	{
+		bool		descending;
+		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
+														   keys->collations[k], &descending);
+
+		if (look_up(&columns[k], &encoding, string_words, rows, &words))
+			distinct *= words.distinct;
+		else if (k == end - 1 || end < keys->nkeys)
+			return end < keys->nkeys;
+		else
+			distinct *= VALUES_OF_EXPRESSION;
+	}
+	return distinct * ROWS_OF_KEY < rows || (end == 1 && words.common > MOST_ROWS);
+}
+
+bool
+gpusort_key_statistics_expect_ties(const GsSortKeys *keys, const GsTableColumn *columns,
+								   unsigned string_words, double rows)
+{
+	GsReason	reason;
+	GsKeyPlan  *plan = gpusort_key_plan_create(keys, string_words, &reason);
+	GsKeyShape	shape = gpusort_key_plan_shape(plan);
+
+	gpusort_key_plan_free(plan);
+	/* Without words, all rows tie. */
+	if (reason == GS_REASON_TYPE)
+		return true;
+	return reason == GS_REASON_NONE && !shape.exact &&
+		expect_ties(keys, columns, &shape, string_words, rows);
+}
+
+bool
+gpusort_key_statistics_few_values(const GsTableColumn *columns, int nkeys, double rows)
+{
+	double		distinct = 1;
+
+	for (int k = 0; k < nkeys; k++)
+	{
+		HeapTuple	statistics = statistics_of(&columns[k]);
+
+		if (!HeapTupleIsValid(statistics))
+			return false;
+		distinct *= distinct_values(statistics, rows);
+		ReleaseSysCache(statistics);
+	}
+	return distinct * ROWS_OF_KEY < rows;
 }
 
 int

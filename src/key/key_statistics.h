@@ -34,6 +34,10 @@ extern bool gpusort_key_statistics_expect_ties(const GsSortKeys *keys,
 extern bool gpusort_key_statistics_few_values(const GsTableColumn *columns, int nkeys,
 											  double rows);
 
+/* Has one of the columns of 'nkeys' keys nearly only different values in 'rows' rows? */
+extern bool gpusort_key_statistics_has_unique(const GsTableColumn *columns, int nkeys,
+											  double rows);
+
 /* Returns how many of the keys, the first ones, tell nearly all of 'rows' rows apart; or nkeys. */
 extern int	gpusort_key_statistics_enough(const GsTableColumn *columns, int nkeys, double rows);
 

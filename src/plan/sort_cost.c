@@ -327,7 +327,6 @@ gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial
 		!choose_method(root, gather, pathkeys, GPUSORT_NO_BOUND, &method) ||
 		!method.candidate.key.encoded)
 		return NULL;
-	method.candidate.gpu = false;
 	if (!choose_together(gather, 1 + partial->parallel_workers, &method))
 		return NULL;
 	/* The rows of 'partial' are those of one process already. */

@@ -332,15 +332,18 @@ judge_ties(const PlannerInfo *root, const Path *input, const List *pathkeys,
 	bool		gpu = gpusort_gpu_session_check(rows, false) == GS_REASON_NONE;
 	bool		continues = open + 1 < keys->nkeys;
 	bool		few = false;
+	bool		ties = false;
 
 	if (!candidate->key.exact && (gpu || continues))
 	{
 		GsTableColumn *columns = columns_of_path(root, pathkeys, input->parent->relids);
 
 		few = gpusort_key_statistics_few_values(columns, open + 1, rows);
+		ties = few || (gpu && continues && candidate->key.open_string &&
+					   !gpusort_key_statistics_has_unique(columns, open + 1, rows));
 		pfree(columns);
 	}
-	candidate->gpu = gpu && gpusort_gpu_session_check(rows, few) == GS_REASON_NONE;
+	candidate->gpu = gpu && gpusort_gpu_session_check(rows, ties) == GS_REASON_NONE;
 	candidate->ties = !candidate->gpu && continues && few;
 }
 
