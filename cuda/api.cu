@@ -66,7 +66,10 @@ GsStatus device_memory(GsDevice *device, GsDeviceMemory *memory)
 	if (!status)
 		status = gpusort_device_check(device, cudaMemGetInfo(&free_bytes, &total_bytes),
 									  "query free device memory");
-	memory->free = free_bytes;
+	uint64_t unused = 0;
+	if (!status)
+		status = gpusort_device_pooled(device, &memory->held, &unused);
+	memory->free = free_bytes + unused;
 	memory->total = total_bytes;
 	return status;
 }
@@ -76,7 +79,7 @@ GsStatus device_trim(GsDevice *device)
 	GsStatus status = gpusort_device_select(device);
 	if (!status)
 		gpusort_device_free_workspace(device);
-	return status;
+	return status ? status : gpusort_device_shrink_pool(device, 0);
 }
 
 GsStatus host_register(GsDevice *device, void *address, size_t size)
@@ -107,7 +110,9 @@ GsStatus buffer_alloc(GsDevice *device, size_t size, void **buffer)
 GsStatus buffer_free(GsDevice *device, void *buffer)
 {
 	GsStatus status = gpusort_device_select(device);
-	return status ? status : gpusort_device_free(device, nullptr, buffer);
+	if (!status)
+		status = gpusort_device_free(device, nullptr, buffer);
+	return status ? status : gpusort_device_shrink_pool(device, GPUSORT_POOL_KEEP);
 }
 
 /*

@@ -105,6 +105,7 @@ cuda-check-bugs: $(CUDA_EMU) $(CUDA_TEST)
 cuda-check-quick: $(CUDA_EMU) $(CUDA_TEST)
 	$(CUDA_TEST) $(CUDA_EMU) --quick
 	GPUSORT_EMU_PTX=$(CUDA_OLDEST) $(CUDA_TEST) $(CUDA_EMU) --quick schedules sessions
+	GPUSORT_EMU_NO_POOLS=1 $(CUDA_TEST) $(CUDA_EMU) --quick faults sessions
 
 cuda-check-exports: $(CUDA_EMU)
 	cuda/test/check-exports $^

@@ -105,8 +105,74 @@ GsStatus report_error(cudaError_t error, const char *what, char *message, size_t
 	return status == GPUSORT_DEVICE_LOST ? GPUSORT_DEVICE_ERROR : status;
 }
 
+/* Creates the pool, if the device supports any, and its stream. */
+GsStatus create_pool(GsDevice *device)
+{
+	int supported = 0;
+	GsStatus status = gpusort_device_check(
+		device,
+		cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device->ordinal),
+		"read the properties of the device");
+	if (status || !supported)
+		return status;
+	status = gpusort_device_check(
+		device, cudaStreamCreateWithFlags(&device->memory, cudaStreamNonBlocking),
+		"create a stream");
+	if (status)
+		return status;
+	cudaMemPoolProps properties = {};
+	properties.allocType = cudaMemAllocationTypePinned;
+	properties.location.type = cudaMemLocationTypeDevice;
+	properties.location.id = device->ordinal;
+	status = gpusort_device_check(device, cudaMemPoolCreate(&device->pool, &properties),
+								  "create a memory pool");
+	if (status)
+		return status;
+	uint64_t keep = UINT64_MAX; /* gpusort_device_shrink_pool() gives memory back */
+	return gpusort_device_check(
+		device, cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold, &keep),
+		"set up a memory pool");
+}
+
+/* Destroys the streams and the pool, after everything was freed. */
+void destroy_streams(GsDevice *device)
+{
+	if (device->compute)
+		cudaStreamDestroy(device->compute);
+	if (device->pool)
+		cudaMemPoolDestroy(device->pool);
+	if (device->memory)
+		cudaStreamDestroy(device->memory);
+	device->compute = device->memory = nullptr;
+	device->pool = nullptr;
+}
+
 /*
- * Creates the stream and allocates the sorter's memory.  On failure it releases everything.
+ * Allocates memory that any stream can use.  If the free pieces of the pool are too small, they
+ * are given back, so that the system can make a larger one of them.
+ */
+cudaError_t take_memory(GsDevice *device, size_t size, void **pointer)
+{
+	if (!device->pool)
+		return cudaMalloc(pointer, size);
+	cudaError_t error = cudaMallocFromPoolAsync(pointer, size, device->pool, device->memory);
+	if (error == cudaErrorMemoryAllocation) {
+		cudaGetLastError();
+		error = cudaMemPoolTrimTo(device->pool, 0);
+		if (!error)
+			error = cudaMallocFromPoolAsync(pointer, size, device->pool, device->memory);
+	}
+	/* Orders the allocation before its use on other streams.  Nothing else is queued there. */
+	return error ? error : cudaStreamSynchronize(device->memory);
+}
+
+cudaError_t return_memory(GsDevice *device, void *pointer)
+{
+	return device->pool ? cudaFreeAsync(pointer, device->memory) : cudaFree(pointer);
+}
+
+/*
+ * Creates the streams and allocates the sorter's memory.  On failure it releases everything.
  */
 GsStatus start_device(GsDevice *device)
 {
@@ -132,10 +198,11 @@ GsStatus start_device(GsDevice *device)
 	status = gpusort_device_check(
 		device, cudaStreamCreateWithFlags(&device->compute, cudaStreamNonBlocking),
 		"create a stream");
-	if (status)
-		return status;
 	size_t size = gpusort_sorter_exchange_bytes();
-	status = gpusort_device_alloc(device, nullptr, size, &device->sorter.exchange);
+	if (!status)
+		status = create_pool(device);
+	if (!status)
+		status = gpusort_device_alloc(device, nullptr, size, &device->sorter.exchange);
 	if (!status)
 		status = gpusort_device_check(
 			device, cudaMemsetAsync(device->sorter.exchange, 0, size, device->compute),
@@ -146,8 +213,7 @@ GsStatus start_device(GsDevice *device)
 	if (status) {
 		gpusort_device_free(device, nullptr, device->sorter.exchange);
 		device->sorter.exchange = nullptr;
-		cudaStreamDestroy(device->compute);
-		device->compute = nullptr;
+		destroy_streams(device);
 	}
 	device->started = status == GPUSORT_OK;
 	return status;
@@ -204,8 +270,8 @@ GsStatus gpusort_device_alloc(GsDevice *device, GsAccount *account, size_t size,
 	GsAllocation *allocation = new (std::nothrow) GsAllocation;
 	if (!allocation)
 		return gpusort_device_fail(device, GPUSORT_HOST_MEMORY, "out of memory");
-	GsStatus status = gpusort_device_check(device, cudaMalloc(pointer, size ? size : 1),
-										   "allocate device memory");
+	GsStatus status = gpusort_device_check(
+		device, take_memory(device, size ? size : 1, pointer), "allocate device memory");
 	if (status) {
 		*pointer = nullptr;
 		delete allocation;
@@ -241,11 +307,46 @@ GsStatus gpusort_device_free(GsDevice *device, GsAccount *account, void *pointer
 		delete allocation;
 		if (device->lost)
 			return GPUSORT_OK; /* gone with the context */
-		return gpusort_device_check(device, cudaFree(pointer), "free device memory");
+		return gpusort_device_check(device, return_memory(device, pointer),
+									"free device memory");
 	}
 	return gpusort_device_fail(
 		device, GPUSORT_BAD_ARGUMENT,
 		"could not free device memory: it was not allocated on this device");
+}
+
+GsStatus gpusort_device_pooled(GsDevice *device, uint64_t *held, uint64_t *unused)
+{
+	uint64_t used = 0;
+	*held = *unused = 0;
+	if (!device->pool)
+		return GPUSORT_OK;
+	GsStatus status = gpusort_device_check(
+		device, cudaMemPoolGetAttribute(device->pool, cudaMemPoolAttrReservedMemCurrent, held),
+		"query a memory pool");
+	if (!status)
+		status = gpusort_device_check(
+			device, cudaMemPoolGetAttribute(device->pool, cudaMemPoolAttrUsedMemCurrent, &used),
+			"query a memory pool");
+	if (!status && used < *held)
+		*unused = *held - used;
+	return status;
+}
+
+GsStatus gpusort_device_shrink_pool(GsDevice *device, size_t keep)
+{
+	uint64_t held, unused;
+	if (device->lost || !device->pool || device->sessions > 0)
+		return GPUSORT_OK;
+	/* Orders what was freed before the query. */
+	GsStatus status = gpusort_device_check(device, cudaStreamSynchronize(device->memory),
+										   "free device memory");
+	if (!status)
+		status = gpusort_device_pooled(device, &held, &unused);
+	if (status || unused <= keep)
+		return status;
+	return gpusort_device_check(device, cudaMemPoolTrimTo(device->pool, held - unused + keep),
+								"give back device memory");
 }
 
 GsStatus gpusort_device_workspace(GsDevice *device, size_t size, void **workspace)
@@ -323,8 +424,8 @@ void gpusort_device_close(GsDevice *device)
 		cudaSetDevice(device->ordinal);
 	gpusort_device_free_workspace(device);
 	free_all(device);
-	if (!device->lost && device->compute)
-		cudaStreamDestroy(device->compute);
+	if (!device->lost)
+		destroy_streams(device);
 	delete device;
 }
 

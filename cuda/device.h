@@ -28,7 +28,9 @@ struct GsDevice {
 	struct GsAllocation *allocations[GPUSORT_ALLOCATION_LISTS];
 	GsSorter sorter;
 	cudaStream_t compute;
-	void *workspace; /* reused by successive sorts */
+	cudaMemPool_t pool;	 /* NULL if the device has no pools: memory comes from cudaMalloc() */
+	cudaStream_t memory; /* of allocations from the pool only */
+	void *workspace;	 /* reused by successive sorts */
 	size_t workspace_size;
 	uint32_t allocs_left; /* for tests: allocations until one fails; 0: none fails */
 	uint32_t launches_left;
@@ -49,7 +51,11 @@ GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *w
 GsStatus gpusort_device_select(GsDevice *device);
 
 /*
- * Device memory is charged to the device's account, and to an additional one if account is not
+ * Device memory comes from a pool, which keeps what is freed as long as there are sessions:
+ * cudaMalloc() and cudaFree() would wait for the work of all sessions.  All work that uses an
+ * allocation must have ended before it is freed.
+ *
+ * Memory is charged to the device's account, and to an additional one if account is not
  * NULL.  limit of an account: 0 means no limit.  A size of 0 gives a valid pointer.  On failure
  * *pointer is NULL.
  */
@@ -66,6 +72,16 @@ GsStatus gpusort_device_alloc(GsDevice *device, GsAccount *account, size_t size,
  * allocation.
  */
 GsStatus gpusort_device_free(GsDevice *device, GsAccount *account, void *pointer);
+
+/* Returns how many bytes the pool holds, and how many of these are not in use. */
+GsStatus gpusort_device_pooled(GsDevice *device, uint64_t *held, uint64_t *unused);
+
+/*
+ * Gives the pool's unused memory back to the system, except for keep bytes.  Does nothing while
+ * there are sessions.
+ */
+GsStatus gpusort_device_shrink_pool(GsDevice *device, size_t keep);
+constexpr size_t GPUSORT_POOL_KEEP = 64 << 20; /* between sorts */
 
 /*
  * Returns a workspace of at least size bytes, valid until the next call.  It may be used on the

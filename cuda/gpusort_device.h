@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-#define GPUSORT_DEVICE_ABI_VERSION 4
+#define GPUSORT_DEVICE_ABI_VERSION 5
 #define GPUSORT_DEVICE_ENTRY	   "gpusort_device_api"
 #define GPUSORT_MAX_KEY_WORDS	   4
 
@@ -89,8 +89,9 @@ typedef struct GsDeviceInfo {
 
 typedef struct GsDeviceMemory {
 	uint64_t total;	 /* of the device */
-	uint64_t free;	 /* of the device, regardless of who uses the rest */
+	uint64_t free;	 /* of the device, regardless of who uses the rest; and unused of held */
 	uint64_t in_use; /* allocated by this GsDevice: buffers, sessions, workspace */
+	uint64_t held;	 /* by the pool of this GsDevice, for in_use and for later allocations */
 	uint32_t sessions;
 } GsDeviceMemory;
 
@@ -277,7 +278,10 @@ typedef struct GsDeviceApi {
 	 */
 	GsStatus (*device_memory)(GsDevice *device, GsDeviceMemory *memory);
 
-	/* Frees the cached workspace.  Waits for work in progress. */
+	/*
+	 * Frees the cached workspace.  Without sessions, all unused memory is given back to the
+	 * system.  At the end of the last session, 64 MB of it are kept.
+	 */
 	GsStatus (*device_trim)(GsDevice *device);
 
 	/*

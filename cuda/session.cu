@@ -446,6 +446,7 @@ void gpusort_session_end(GsSession *session)
 		}
 	device->sessions--;
 	delete session;
+	gpusort_device_shrink_pool(device, GPUSORT_POOL_KEEP);
 }
 
 void gpusort_session_end_all(GsDevice *device)

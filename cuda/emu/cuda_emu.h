@@ -254,6 +254,22 @@ struct cudaFuncAttributes {
 	int ptxVersion;
 };
 
+enum { cudaDevAttrMemoryPoolsSupported = 115 };
+enum { cudaMemAllocationTypePinned = 1, cudaMemLocationTypeDevice = 1 };
+enum cudaMemPoolAttr {
+	cudaMemPoolAttrReleaseThreshold = 4,
+	cudaMemPoolAttrReservedMemCurrent,
+	cudaMemPoolAttrUsedMemCurrent = 7
+};
+
+struct cudaMemPoolProps {
+	int allocType;
+	struct {
+		int type, id;
+	} location;
+};
+
+typedef struct EmuPool *cudaMemPool_t;
 typedef struct EmuStream *cudaStream_t;
 typedef struct EmuEvent *cudaEvent_t;
 
@@ -274,6 +290,15 @@ cudaError_t cudaSetDevice(int ordinal);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 cudaError_t cudaMalloc(void **pointer, size_t size);
 cudaError_t cudaFree(void *pointer);
+cudaError_t cudaDeviceGetAttribute(int *value, int attribute, int ordinal);
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const cudaMemPoolProps *properties);
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value);
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value);
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep);
+cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t size, cudaMemPool_t pool,
+									cudaStream_t stream);
+cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream);
 cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags);
 cudaError_t cudaHostUnregister(void *pointer);
 cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t size, cudaMemcpyKind kind,

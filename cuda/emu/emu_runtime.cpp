@@ -47,6 +47,16 @@ struct EmuEvent {
 	std::chrono::steady_clock::time_point time;
 };
 
+/*
+ * A pool holds bytes of its device, not addresses: freed pieces of any size can be joined. What
+ * is freed stays held until the pool is trimmed, as with an unlimited release threshold.
+ */
+struct EmuPool {
+	int device = 0;
+	size_t held = 0;
+	size_t used = 0;
+};
+
 struct EmuStream {
 	int device = 0;
 	std::deque<std::function<cudaError_t()>> queue;
@@ -65,6 +75,7 @@ constexpr unsigned LARGE_GRID = 50;
 struct Device {
 	cudaError_t sticky = cudaSuccess;
 	std::map<void *, size_t> allocations;
+	std::map<void *, std::pair<cudaMemPool_t, size_t>> pooled;
 	std::set<cudaStream_t> streams;
 	size_t in_use = 0;
 };
@@ -165,6 +176,18 @@ void drain(cudaStream_t stream)
 {
 	while (!stream->queue.empty())
 		run_front(stream);
+}
+
+/* Returns memory for an allocation, aligned as on a device, or NULL. */
+void *allocate(size_t size)
+{
+	/* The size is exact, so that a sanitizer sees an access beyond the end. */
+	void *memory = nullptr;
+	if (posix_memalign(&memory, 256, size ? size : 1))
+		return nullptr;
+	/* What nobody wrote is not zero, up to a limit: a session may never use gigabytes of it. */
+	memset(memory, 0xA5, std::min(size, POISONED_BYTES));
+	return memory;
 }
 
 void drain_all()
@@ -278,12 +301,9 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
 		return end_call(device.sticky);
 	if (size > free_memory(runtime().current) || has_fault(runtime().current, "no-memory"))
 		return end_call(cudaErrorMemoryAllocation);
-	/* The size is exact, so that a sanitizer sees an access beyond the end. */
-	void *memory = nullptr;
-	if (posix_memalign(&memory, 256, size ? size : 1))
+	void *memory = allocate(size);
+	if (!memory)
 		return end_call(cudaErrorMemoryAllocation);
-	/* What nobody wrote is not zero, up to a limit: a session may never use gigabytes of it. */
-	memset(memory, 0xA5, std::min(size, POISONED_BYTES));
 	device.allocations[memory] = size;
 	device.in_use += size;
 	*pointer = memory;
@@ -305,6 +325,86 @@ cudaError_t cudaFree(void *pointer)
 		return end_call(cudaSuccess);
 	}
 	return end_call(cudaErrorInvalidValue);
+}
+
+/* GPUSORT_EMU_NO_POOLS in the environment stands for a device without pools. */
+cudaError_t cudaDeviceGetAttribute(int *value, int, int)
+{
+	*value = !getenv("GPUSORT_EMU_NO_POOLS");
+	return end_call(cudaSuccess);
+}
+
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const cudaMemPoolProps *properties)
+{
+	*pool = new EmuPool;
+	(*pool)->device = properties->location.id;
+	return end_call(cudaSuccess);
+}
+
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
+{
+	if (pool->used)
+		return end_call(cudaErrorInvalidValue);
+	runtime().devices[pool->device].in_use -= pool->held;
+	delete pool;
+	return end_call(cudaSuccess);
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *)
+{
+	return end_call(cudaSuccess);
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value)
+{
+	*(uint64_t *)value =
+		attribute == cudaMemPoolAttrReservedMemCurrent ? pool->held : pool->used;
+	return end_call(cudaSuccess);
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
+{
+	size_t held = std::min(pool->held, std::max(keep, pool->used));
+	runtime().devices[pool->device].in_use -= pool->held - held;
+	pool->held = held;
+	return end_call(cudaSuccess);
+}
+
+cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t size, cudaMemPool_t pool,
+									cudaStream_t)
+{
+	Device &device = runtime().devices[pool->device];
+	size_t more = pool->used + size > pool->held ? pool->used + size - pool->held : 0;
+	*pointer = nullptr;
+	if (device.sticky)
+		return end_call(device.sticky);
+	if (more > 0 && (more > free_memory(pool->device) || has_fault(pool->device, "no-memory")))
+		return end_call(cudaErrorMemoryAllocation);
+	void *memory = allocate(size);
+	if (!memory)
+		return end_call(cudaErrorMemoryAllocation);
+	device.pooled[memory] = {pool, size};
+	device.in_use += more;
+	pool->held += more;
+	pool->used += size;
+	*pointer = memory;
+	return end_call(cudaSuccess);
+}
+
+/*
+ * Unlike cudaFree(), this waits for nothing: work that still uses the memory is an error, which
+ * a sanitizer sees.
+ */
+cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream)
+{
+	Device &device = device_of(stream);
+	auto found = device.pooled.find(pointer);
+	if (found == device.pooled.end())
+		return end_call(cudaErrorInvalidValue);
+	found->second.first->used -= found->second.second;
+	device.pooled.erase(found);
+	free(pointer);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned)

@@ -474,6 +474,49 @@ void test_more_rows_than_expected()
 			api->buffer_free(library.device, buffer);
 }
 
+/*
+ * What is freed while there is a session is free for others, but held by the pool; after the
+ * last session most of it goes back to the system, after a trim all of it.
+ */
+void test_memory_pool()
+{
+	const GsDeviceApi *api = library.api;
+	constexpr uint64_t LARGE = (uint64_t)5 << 30, KEPT = 64 << 20;
+	constexpr uint64_t PIECES = 64 << 20; /* by which a device's pool may grow */
+	SessionCase c;
+	GsSessionOptions options = options_of(c);
+	GsDeviceMemory before, freed, ended, trimmed;
+	GsSession *session = nullptr;
+	void *buffer = nullptr;
+	api->device_trim(library.device);
+	bool good = !api->device_memory(library.device, &before);
+	if (before.held == 0 || before.free < LARGE + PIECES) /* no pool, or no room */
+		return;
+	good &= !api->session_begin(library.device, &options, &session);
+	for (int i = 0; i < 2 && good; i++) {
+		good = !api->buffer_alloc(library.device, LARGE, &buffer) &&
+			   !api->buffer_free(library.device, buffer) &&
+			   !api->device_memory(library.device, &freed);
+		test_check(good && freed.held >= LARGE && freed.in_use < LARGE,
+				   "freed with a session: %llu bytes held, %llu in use: %s",
+				   (unsigned long long)freed.held, (unsigned long long)freed.in_use,
+				   api->device_message(library.device));
+		test_check(!library.emulator ||
+					   freed.free + freed.in_use - before.in_use == before.free,
+				   "freed with a session: %llu bytes are free, %llu before",
+				   (unsigned long long)freed.free, (unsigned long long)before.free);
+	}
+	api->session_end(session);
+	good &= !api->device_memory(library.device, &ended);
+	test_check(good && ended.held <= ended.in_use + KEPT + PIECES,
+			   "after the last session the pool holds %llu bytes, %llu in use",
+			   (unsigned long long)ended.held, (unsigned long long)ended.in_use);
+	good &= !api->device_trim(library.device) && !api->device_memory(library.device, &trimmed);
+	test_check(good && trimmed.held <= before.held,
+			   "after a trim the pool holds %llu bytes, %llu before",
+			   (unsigned long long)trimmed.held, (unsigned long long)before.held);
+}
+
 /* Two sessions at the same time, whose calls alternate. */
 void test_two_sessions()
 {
@@ -671,6 +714,7 @@ static void test_tiny_sessions()
 		c.rows = 100;
 		test_session(c, width);
 	}
+	test_memory_pool();
 	test_two_sessions();
 }
 
@@ -684,6 +728,7 @@ void test_sessions(TestAmount amount)
 	test_session_states();
 	test_few_rows_in_large_chunks();
 	test_more_rows_than_expected();
+	test_memory_pool();
 	test_two_sessions();
 	for (GsRowLayout layout : {GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE})
 		for (uint32_t key_words = 1; key_words <= WORDS; key_words++)
