@@ -79,7 +79,7 @@ GsStatus device_trim(GsDevice *device)
 	GsStatus status = gpusort_device_select(device);
 	if (!status)
 		gpusort_device_free_workspace(device);
-	return status ? status : gpusort_device_shrink_pool(device, 0);
+	return status ? status : gpusort_device_trim_pool(device);
 }
 
 GsStatus host_register(GsDevice *device, void *address, size_t size)
@@ -110,9 +110,7 @@ GsStatus buffer_alloc(GsDevice *device, size_t size, void **buffer)
 GsStatus buffer_free(GsDevice *device, void *buffer)
 {
 	GsStatus status = gpusort_device_select(device);
-	if (!status)
-		status = gpusort_device_free(device, nullptr, buffer);
-	return status ? status : gpusort_device_shrink_pool(device, GPUSORT_POOL_KEEP);
+	return status ? status : gpusort_device_free(device, nullptr, buffer);
 }
 
 /*

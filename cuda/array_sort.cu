@@ -176,7 +176,6 @@ GsStatus gpusort_device_sort_arrays(GsDevice *device, const GsSortRequest *reque
 		gpusort_device_free(device, nullptr, keys.device_out);
 		gpusort_device_free(device, nullptr, values.device_in);
 		gpusort_device_free(device, nullptr, values.device_out);
-		gpusort_device_shrink_pool(device, GPUSORT_POOL_KEEP); /* the sort itself has ended */
 	}
 	return status;
 }

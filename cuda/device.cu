@@ -128,7 +128,7 @@ GsStatus create_pool(GsDevice *device)
 								  "create a memory pool");
 	if (status)
 		return status;
-	uint64_t keep = UINT64_MAX; /* gpusort_device_shrink_pool() gives memory back */
+	uint64_t keep = UINT64_MAX; /* gpusort_device_trim_pool() gives memory back */
 	return gpusort_device_check(
 		device, cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold, &keep),
 		"set up a memory pool");
@@ -147,21 +147,12 @@ void destroy_streams(GsDevice *device)
 	device->pool = nullptr;
 }
 
-/*
- * Allocates memory that any stream can use.  If the free pieces of the pool are too small, they
- * are given back, so that the system can make a larger one of them.
- */
+/* Allocates memory that any stream can use. */
 cudaError_t take_memory(GsDevice *device, size_t size, void **pointer)
 {
 	if (!device->pool)
 		return cudaMalloc(pointer, size);
 	cudaError_t error = cudaMallocFromPoolAsync(pointer, size, device->pool, device->memory);
-	if (error == cudaErrorMemoryAllocation) {
-		cudaGetLastError();
-		error = cudaMemPoolTrimTo(device->pool, 0);
-		if (!error)
-			error = cudaMallocFromPoolAsync(pointer, size, device->pool, device->memory);
-	}
 	/* Orders the allocation before its use on other streams.  Nothing else is queued there. */
 	return error ? error : cudaStreamSynchronize(device->memory);
 }
@@ -289,6 +280,21 @@ GsStatus gpusort_device_alloc(GsDevice *device, GsAccount *account, size_t size,
 	return GPUSORT_OK;
 }
 
+GsStatus gpusort_device_replace(GsDevice *device, GsAccount *account, size_t old_size,
+								size_t size, void **pointer)
+{
+	bool replaces = *pointer != nullptr;
+	gpusort_device_free(device, account, *pointer);
+	GsStatus status = gpusort_device_alloc(device, account, size, pointer);
+	if (status && replaces) {
+		char message[sizeof device->message]; /* of the first failure */
+		memcpy(message, device->message, sizeof message);
+		gpusort_device_alloc(device, account, old_size, pointer);
+		memcpy(device->message, message, sizeof message);
+	}
+	return status;
+}
+
 GsStatus gpusort_device_free(GsDevice *device, GsAccount *account, void *pointer)
 {
 	if (!pointer)
@@ -333,20 +339,17 @@ GsStatus gpusort_device_pooled(GsDevice *device, uint64_t *held, uint64_t *unuse
 	return status;
 }
 
-GsStatus gpusort_device_shrink_pool(GsDevice *device, size_t keep)
+GsStatus gpusort_device_trim_pool(GsDevice *device)
 {
-	uint64_t held, unused;
-	if (device->lost || !device->pool || device->sessions > 0)
+	if (!device->pool)
 		return GPUSORT_OK;
-	/* Orders what was freed before the query. */
+	/* Orders what was freed before the trim. */
 	GsStatus status = gpusort_device_check(device, cudaStreamSynchronize(device->memory),
 										   "free device memory");
 	if (!status)
-		status = gpusort_device_pooled(device, &held, &unused);
-	if (status || unused <= keep)
-		return status;
-	return gpusort_device_check(device, cudaMemPoolTrimTo(device->pool, held - unused + keep),
-								"give back device memory");
+		status = gpusort_device_check(device, cudaMemPoolTrimTo(device->pool, 0),
+									  "give back device memory");
+	return status;
 }
 
 GsStatus gpusort_device_workspace(GsDevice *device, size_t size, void **workspace)

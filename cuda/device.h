@@ -51,8 +51,8 @@ GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *w
 GsStatus gpusort_device_select(GsDevice *device);
 
 /*
- * Device memory comes from a pool, which keeps what is freed as long as there are sessions:
- * cudaMalloc() and cudaFree() would wait for the work of all sessions.  All work that uses an
+ * Device memory comes from a pool, which keeps what is freed until it is trimmed:
+ * cudaFree() would wait for the work of all sessions.  All work that uses an
  * allocation must have ended before it is freed.
  *
  * Memory is charged to the device's account, and to an additional one if account is not
@@ -68,6 +68,14 @@ GsStatus gpusort_device_alloc(GsDevice *device, GsAccount *account, size_t size,
 							  void **pointer);
 
 /*
+ * Replaces an allocation of old_size bytes, or NULL, by one of size bytes with other contents.
+ * On failure, the old size is allocated again.  The pool still has that, since nobody else uses
+ * the pool; without a pool, *pointer may become NULL.
+ */
+GsStatus gpusort_device_replace(GsDevice *device, GsAccount *account, size_t old_size,
+								size_t size, void **pointer);
+
+/*
  * Frees device memory, also on a lost device.  pointer may be NULL; account is that of the
  * allocation.
  */
@@ -76,12 +84,8 @@ GsStatus gpusort_device_free(GsDevice *device, GsAccount *account, void *pointer
 /* Returns how many bytes the pool holds, and how many of these are not in use. */
 GsStatus gpusort_device_pooled(GsDevice *device, uint64_t *held, uint64_t *unused);
 
-/*
- * Gives the pool's unused memory back to the system, except for keep bytes.  Does nothing while
- * there are sessions.
- */
-GsStatus gpusort_device_shrink_pool(GsDevice *device, size_t keep);
-constexpr size_t GPUSORT_POOL_KEEP = 64 << 20; /* between sorts */
+/* Gives the pool's unused memory back to the system. */
+GsStatus gpusort_device_trim_pool(GsDevice *device);
 
 /*
  * Returns a workspace of at least size bytes, valid until the next call.  It may be used on the

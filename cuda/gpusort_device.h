@@ -132,9 +132,11 @@ typedef struct GsSortRequest {
  * unsigned numbers, the first word first.  Ties keep the order in
  * which they were put.  A session takes up to 2^32 - 1 rows.
  *
- * Memory for rows is allocated in segments of an eighth to a quarter of expected_rows, or, with
- * device_memory_limit, of a 32nd to a 16th, so that less of it is unused; and of up to 256 MB.
- * Beyond expected_rows, an eighth, or a 32nd, of what there is already is allocated at a time.
+ * Memory for sorting expected_rows rows is allocated by session_begin(), for more by
+ * session_put().  Memory for rows is allocated in segments of an eighth to a quarter of
+ * expected_rows, or, with device_memory_limit, of a 32nd to a 16th, so that less of it is
+ * unused; and of up to 256 MB. Beyond expected_rows, an eighth, or a 32nd, of what there is
+ * already is allocated at a time.
  */
 typedef struct GsSessionOptions {
 	uint32_t key_words; /* 1 .. GPUSORT_MAX_KEY_WORDS */
@@ -278,9 +280,7 @@ typedef struct GsDeviceApi {
 	 */
 	GsStatus (*device_memory)(GsDevice *device, GsDeviceMemory *memory);
 
-	/*
-	 * Frees the cached workspace.  Without sessions, all unused memory is given back to the
-	 * system.  At the end of the last session, 64 MB of it are kept.
+	/* Frees the cached workspace, and gives memory that is held but not in use to the system.
 	 */
 	GsStatus (*device_trim)(GsDevice *device);
 
@@ -309,13 +309,17 @@ typedef struct GsDeviceApi {
 	 * and as often as wanted, end.  Several sessions may be open at the same time; their calls
 	 * may interleave freely.
 	 *
-	 * session_put starts the copy of a chunk to the device and returns a ticket.  The chunk's
-	 * memory may be reused when the ticket is done.  DEVICE_MEMORY leaves the session as it was
-	 * before the call: the caller can sort the chunks that were put before, or end the session.
-	 * An empty chunk is allowed; its ticket is done at once.
+	 * session_begin allocates the memory that sorting expected_rows rows takes.
 	 *
-	 * session_sort sorts all rows and waits.  DEVICE_MEMORY leaves the session as it was before
-	 * the call.  After success no chunk can be put.
+	 * session_put starts the copy of a chunk to the device and returns a ticket.  The chunk's
+	 * memory may be reused when the ticket is done.  It also reserves the memory for sorting
+	 * the rows and returning them.  DEVICE_MEMORY leaves the session as it was before the call:
+	 * the caller can sort the chunks that were put before, or end the session. An empty chunk
+	 * is allowed; its ticket is done at once.
+	 *
+	 * session_sort sorts all rows and waits.  It does not fail for lack of device memory: on a
+	 * device with memory pools it takes no more than was reserved.  After success no chunk can
+	 * be put.
 	 *
 	 * session_get starts the delivery of sorted chunk number chunk (0 .. result.chunks - 1).
 	 * Two deliveries can be in progress at the same time without waiting for each other; a

@@ -108,20 +108,20 @@ GsPiece gpusort_segments_piece(const GsSegmentedArray *array, uint64_t first, ui
 			here < items ? here : items};
 }
 
-GsStatus gpusort_segments_upload_table(GsOwner *owner, GsSegmentedArray *array,
+size_t gpusort_segments_table_bytes(const GsSegmentedArray *array, uint64_t items)
+{
+	return segments_for(array, items) * sizeof *array->table;
+}
+
+GsStatus gpusort_segments_upload_table(GsOwner *owner, GsSegmentedArray *array, void *table,
 									   cudaStream_t stream)
 {
-	gpusort_device_free(owner->device, &owner->account, array->table);
-	array->table = nullptr;
-	size_t bytes = array->segments.count * sizeof *array->segments.items;
-	void *table;
-	GsStatus status = gpusort_device_alloc(owner->device, &owner->account, bytes, &table);
-	if (status)
-		return status;
 	array->table = (unsigned char **)table;
 	return gpusort_device_check(
 		owner->device,
-		cudaMemcpyAsync(table, array->segments.items, bytes, cudaMemcpyHostToDevice, stream),
+		cudaMemcpyAsync(table, array->segments.items,
+						gpusort_segments_table_bytes(array, array->count),
+						cudaMemcpyHostToDevice, stream),
 		"copy a table of segments to the device");
 }
 
@@ -134,7 +134,6 @@ void gpusort_segments_release(GsOwner *owner, GsSegmentedArray *array)
 {
 	while (array->allocated.count > 0)
 		free_last(owner, array);
-	gpusort_device_free(owner->device, &owner->account, array->table);
 	array->segments.release();
 	array->allocated.release();
 	array->table = nullptr;

@@ -95,7 +95,7 @@ struct GsSegmentedArray {
 	uint64_t count;
 	GsList<unsigned char *> segments;
 	GsList<uint64_t> allocated; /* the first segment of each allocation */
-	unsigned char **table;		/* in device memory; see gpusort_segments_upload_table() */
+	unsigned char **table;		/* in device memory, of the caller */
 };
 
 /*
@@ -124,12 +124,18 @@ struct GsPiece {
 };
 GsPiece gpusort_segments_piece(const GsSegmentedArray *array, uint64_t first, uint64_t items);
 
-/* Copies the table to the device for kernels.  Must be repeated after the array has grown. */
-GsStatus gpusort_segments_upload_table(GsOwner *owner, GsSegmentedArray *array,
+/* Returns the size of the table of an array of so many items. */
+size_t gpusort_segments_table_bytes(const GsSegmentedArray *array, uint64_t items);
+
+/*
+ * Copies the table of the array's items to device memory, for kernels.  Must be repeated after
+ * the array has grown.
+ */
+GsStatus gpusort_segments_upload_table(GsOwner *owner, GsSegmentedArray *array, void *table,
 									   cudaStream_t stream);
 GsSegments gpusort_segments_view(const GsSegmentedArray *array);
 
-/* Frees everything. */
+/* Frees everything except the table. */
 void gpusort_segments_release(GsOwner *owner, GsSegmentedArray *array);
 
 /* An arena, which allocates bytes in blocks.  The bytes of one reservation are contiguous. */

@@ -172,13 +172,16 @@ GsStatus reserve_chunk(GsSession *session, const GsChunk *chunk, unsigned char *
 		if (!status)
 			status = gpusort_segments_reserve(owner, &session->starts, chunk->rows);
 	}
+	/* Last, since unreserve_chunk() does not make it smaller. */
+	if (!status)
+		status = reserve_for_chunk(session, chunk);
 	return status;
 }
 
 /* Returns how many bytes reserve_chunk() would allocate. */
 uint64_t growth_for_chunk(const GsSession *session, const GsChunk *chunk)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = sort_memory_growth(session, chunk);
 	for (uint32_t w = 0; w < session->options.key_words; w++)
 		bytes += gpusort_segments_growth(&session->keys[w], chunk->rows);
 	if (!is_variable(session))
@@ -239,6 +242,7 @@ void record_chunk(GsSession *session, const GsChunk *chunk)
 		session->starts.count += chunk->rows;
 	}
 	session->rows += chunk->rows;
+	session->data_bytes += chunk->data_bytes;
 }
 
 /* ---- begin and end ---- */
@@ -312,7 +316,7 @@ GsStatus gpusort_session_begin(GsDevice *device, const GsSessionOptions *options
 		gpusort_segments_init(&session->data, options->row_width,
 							  growth_of(*options, options->row_width));
 	if (is_variable(session)) {
-		session->bytes.growth = growth_of(*options, 64);
+		session->bytes.growth = growth_of(*options, EXPECTED_ROW_BYTES);
 		gpusort_segments_init(&session->lengths, sizeof(uint32_t),
 							  growth_of(*options, sizeof(uint32_t)));
 		gpusort_segments_init(&session->starts, sizeof(uint64_t),
@@ -330,6 +334,8 @@ GsStatus gpusort_session_begin(GsDevice *device, const GsSessionOptions *options
 			device,
 			cudaStreamCreateWithFlags(&session->deliveries[i].stream, cudaStreamNonBlocking),
 			"create a stream");
+	if (!status)
+		status = reserve_expected(session);
 	if (status) {
 		gpusort_session_end(session);
 		return status;
@@ -425,6 +431,7 @@ void gpusort_session_end(GsSession *session)
 	gpusort_arena_release(&session->owner, &session->bytes);
 	gpusort_segments_release(&session->owner, &session->lengths);
 	gpusort_segments_release(&session->owner, &session->starts);
+	release_sort_memory(session);
 	if (!device->lost) {
 		for (size_t i = 0; i < session->pending.count; i++)
 			cudaEventDestroy(session->pending.items[i].event);
@@ -446,7 +453,6 @@ void gpusort_session_end(GsSession *session)
 		}
 	device->sessions--;
 	delete session;
-	gpusort_device_shrink_pool(device, GPUSORT_POOL_KEEP);
 }
 
 void gpusort_session_end_all(GsDevice *device)

@@ -14,7 +14,8 @@ namespace
 
 /*
  * For rows of variable width: computes the offsets of the sorted rows, and divides them into
- * chunks.
+ * chunks.  sums and cuts, up to three words for each row, take the place of the keys, the
+ * values and the workspace of the sort.
  */
 GsStatus split_chunks(GsSession *session)
 {
@@ -24,15 +25,11 @@ GsStatus split_chunks(GsSession *session)
 	uint64_t n = session->rows;
 	uint64_t blocks = n / GPUSORT_SCAN_TILE + 1; /* the last one also writes offsets[n] */
 	GsSegments lengths = gpusort_segments_view(&session->lengths);
-	uint64_t *sums = nullptr, *cuts = nullptr;
+	uint64_t *sums = (uint64_t *)session->memory.space, *cuts = sums + blocks + 1;
 	uint64_t total = 0, most = 0, count = 0;
 
-	GsStatus status = allocate(session, (n + 1) * sizeof(uint64_t), (void **)&session->offsets);
-	if (!status)
-		status = allocate(session, (blocks + 1) * sizeof(uint64_t), (void **)&sums);
-	if (!status)
-		status = launch_sums(session, stream, blocks, gpusort_length_sums_kernel, sums, lengths,
-							 (const uint32_t *)session->sorted, n);
+	GsStatus status = launch_sums(session, stream, blocks, gpusort_length_sums_kernel, sums,
+								  lengths, (const uint32_t *)session->sorted, n);
 	if (!status)
 		status = launch_warp(session, stream, gpusort_scan_sums_kernel, sums, (uint32_t)blocks);
 	if (!status)
@@ -52,9 +49,6 @@ GsStatus split_chunks(GsSession *session)
 		most = 2 * (total / options.chunk_bytes + 1) + n / options.chunk_rows + 1;
 		if (most > n)
 			most = n;
-		status = allocate(session, (2 * (most + 1) + 1) * sizeof(uint64_t), (void **)&cuts);
-	}
-	if (!status) {
 		session->chunk_firsts = (uint64_t *)malloc(2 * (most + 1) * sizeof(uint64_t));
 		if (session->chunk_firsts)
 			session->chunk_offsets = session->chunk_firsts + most + 1;
@@ -81,8 +75,6 @@ GsStatus split_chunks(GsSession *session)
 							cudaMemcpyDeviceToHost, stream);
 	if (!status)
 		status = synchronize(session, stream);
-	release(session, sums);
-	release(session, cuts);
 	session->chunks = count;
 	session->chunk_bytes = total < options.chunk_bytes ? total : options.chunk_bytes;
 	return status;
@@ -96,27 +88,10 @@ GsStatus find_ties(GsSession *session)
 	keys.count = session->options.key_words;
 	for (uint32_t w = 0; w < keys.count; w++)
 		keys.words[w] = gpusort_segments_view(&session->keys[w]);
-	uint64_t words = (session->rows + 31) / 32;
-	GsStatus status = allocate(session, words * sizeof(uint32_t), (void **)&session->ties);
-	if (!status)
-		status = launch_rows(session, stream, session->rows, gpusort_ties_kernel, session->ties,
-							 keys, (const uint32_t *)session->sorted, session->rows);
+	GsStatus status =
+		launch_rows(session, stream, session->rows, gpusort_ties_kernel, session->ties, keys,
+					(const uint32_t *)session->sorted, session->rows);
 	return status ? status : synchronize(session, stream);
-}
-
-/* Where in a staging buffer the lengths and the data of rows begin, and where it ends. */
-struct StagingLayout {
-	size_t data;
-	size_t total;
-};
-
-StagingLayout staging_layout(const GsSession *session)
-{
-	size_t rows = session->rows_per_chunk;
-	if (!is_variable(session))
-		return {0, rows * session->options.row_width};
-	size_t data = (rows * sizeof(uint32_t) + 255) / 256 * 256;
-	return {data, data + session->chunk_bytes};
 }
 
 template <class Word>
@@ -147,7 +122,9 @@ GsStatus deliver_rows(GsSession *session, const Delivery &delivery, uint64_t fir
 					  const GsSortedChunk *target)
 {
 	unsigned char *lengths = delivery.staging;
-	unsigned char *data = delivery.staging + staging_layout(session).data;
+	unsigned char *data =
+		delivery.staging +
+		staging_layout(session, session->rows_per_chunk, session->chunk_bytes).data;
 	const uint32_t *rows = session->sorted + first;
 	GsStatus status;
 	auto copy_to_host = [&](void *to, const void *from, size_t bytes) {
@@ -179,13 +156,6 @@ namespace gpusort_session
 
 void free_result(GsSession *session)
 {
-	release(session, session->sorted);
-	release(session, session->ties);
-	release(session, session->offsets);
-	for (Delivery &delivery : session->deliveries) {
-		release(session, delivery.staging);
-		delivery.staging = nullptr;
-	}
 	free(session->chunk_firsts);
 	session->sorted = session->ties = nullptr;
 	session->offsets = session->chunk_firsts = session->chunk_offsets = nullptr;
@@ -194,21 +164,19 @@ void free_result(GsSession *session)
 
 GsStatus prepare_result(GsSession *session)
 {
-	const GsSessionOptions &options = session->options;
-	session->rows_per_chunk =
-		options.chunk_rows < session->rows ? options.chunk_rows : session->rows;
-	if (!is_variable(session) &&
-		options.chunk_bytes / options.row_width < session->rows_per_chunk)
-		session->rows_per_chunk = options.chunk_bytes / options.row_width;
+	unsigned char *result = session->memory.result;
+	ResultLayout at = result_layout(session, session->memory.rows, session->memory.bytes);
+	session->rows_per_chunk = rows_per_chunk(session, session->rows);
 	session->chunks = (session->rows + session->rows_per_chunk - 1) / session->rows_per_chunk;
+	session->ties = (uint32_t *)(result + at.ties);
+	session->offsets = (uint64_t *)(result + at.offsets);
+	for (int i = 0; i < DELIVERIES; i++)
+		session->deliveries[i].staging = result + at.staging[i];
 	GsStatus status = GPUSORT_OK;
-	if (options.return_ties)
+	if (session->options.return_ties)
 		status = find_ties(session);
 	if (is_variable(session) && !status)
 		status = split_chunks(session);
-	size_t staging = staging_layout(session).total;
-	for (int i = 0; i < DELIVERIES && !status; i++)
-		status = allocate(session, staging, (void **)&session->deliveries[i].staging);
 	return status;
 }
 

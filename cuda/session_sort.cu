@@ -12,7 +12,7 @@ using namespace gpusort_session;
 namespace
 {
 
-/* Device arrays of the sort.  All except the result are freed after it. */
+/* Device arrays of the sort.  values[0] is that of the result. */
 struct SortBuffers {
 	uint64_t *keys[2];
 	uint32_t *values[2];
@@ -36,15 +36,24 @@ GsStatus collect_keys(GsSession *session, const GsSegmentedArray *keys, uint64_t
 	return status;
 }
 
+SortBuffers sort_buffers(const GsSession *session)
+{
+	const SortMemory &memory = session->memory;
+	SpaceLayout space = space_layout(session, memory.rows);
+	ResultLayout result = result_layout(session, memory.rows, memory.bytes);
+	SortBuffers buffers = {};
+	for (int i = 0; i < 2; i++)
+		buffers.keys[i] = (uint64_t *)(memory.space + space.keys[i]);
+	buffers.values[0] = (uint32_t *)(memory.result + result.sorted);
+	buffers.values[1] = (uint32_t *)(memory.space + space.values);
+	buffers.workspace = memory.space + space.workspace;
+	return buffers;
+}
+
 GsSortJob make_job(const GsSession *session, const SortBuffers &buffers, int current,
 				   bool generate)
 {
-	GsSortJob job = {};
-	job.key_width = sizeof(uint64_t);
-	job.value_width = sizeof(uint32_t);
-	job.end_bit = 64;
-	job.clobber = true;
-	job.n = session->rows;
+	GsSortJob job = sort_job(session->rows);
 	job.keys_in = buffers.keys[0];
 	job.keys_out = buffers.keys[1];
 	job.values_in = generate ? nullptr : buffers.values[current];
@@ -99,37 +108,26 @@ GsStatus sort_words(GsSession *session, SortBuffers &buffers, int *current)
 	return status;
 }
 
-GsStatus allocate_buffers(GsSession *session, SortBuffers *buffers)
-{
-	uint64_t n = session->rows;
-	GsStatus status = GPUSORT_OK;
-	for (int i = 0; i < 2 && !status; i++) {
-		status = allocate(session, n * sizeof(uint64_t), (void **)&buffers->keys[i]);
-		if (!status)
-			status = allocate(session, n * sizeof(uint32_t), (void **)&buffers->values[i]);
-	}
-	if (!status) {
-		GsSortJob job = make_job(session, *buffers, 0, true);
-		size_t size = gpusort_sorter_workspace(&device_of(session)->sorter, &job);
-		status = allocate(session, size, &buffers->workspace);
-	}
-	return status;
-}
-
 /* Publishes the tables that kernels of the sort and of the delivery read. */
 GsStatus upload_tables(GsSession *session)
 {
 	GsOwner *owner = &session->owner;
 	cudaStream_t stream = device_of(session)->compute;
+	unsigned char *result = session->memory.result;
+	ResultLayout at = result_layout(session, session->memory.rows, session->memory.bytes);
 	GsStatus status = GPUSORT_OK;
 	for (uint32_t w = 0; w < session->options.key_words && !status; w++)
-		status = gpusort_segments_upload_table(owner, &session->keys[w], stream);
+		status = gpusort_segments_upload_table(owner, &session->keys[w],
+											   result + at.key_tables[w], stream);
 	if (!status && !is_variable(session))
-		status = gpusort_segments_upload_table(owner, &session->data, stream);
+		status = gpusort_segments_upload_table(owner, &session->data, result + at.data_table,
+											   stream);
 	if (!status && is_variable(session)) {
-		status = gpusort_segments_upload_table(owner, &session->lengths, stream);
+		status = gpusort_segments_upload_table(owner, &session->lengths,
+											   result + at.lengths_table, stream);
 		if (!status)
-			status = gpusort_segments_upload_table(owner, &session->starts, stream);
+			status = gpusort_segments_upload_table(owner, &session->starts,
+												   result + at.starts_table, stream);
 	}
 	return status;
 }
@@ -137,7 +135,7 @@ GsStatus upload_tables(GsSession *session)
 GsStatus sort_rows(GsSession *session, float *milliseconds)
 {
 	GsDevice *device = device_of(session);
-	SortBuffers buffers = {};
+	SortBuffers buffers = sort_buffers(session);
 	cudaEvent_t start = nullptr, end = nullptr;
 	int current = 0;
 	GsStatus status = synchronize(session, session->upload);
@@ -150,12 +148,14 @@ GsStatus sort_rows(GsSession *session, float *milliseconds)
 	if (!status)
 		status = upload_tables(session);
 	if (!status)
-		status = allocate_buffers(session, &buffers);
-	if (!status)
 		status = gpusort_device_check(device, cudaEventRecord(start, device->compute),
 									  "record an event");
 	if (!status)
 		status = sort_words(session, buffers, &current);
+	if (!status && current == 1)
+		status = copy_async(session, buffers.values[0], buffers.values[1],
+							session->rows * sizeof(uint32_t), cudaMemcpyDeviceToDevice,
+							device->compute);
 	if (!status)
 		status = gpusort_device_check(device, cudaEventRecord(end, device->compute),
 									  "record an event");
@@ -164,22 +164,27 @@ GsStatus sort_rows(GsSession *session, float *milliseconds)
 	if (!status)
 		status = gpusort_device_check(device, cudaEventElapsedTime(milliseconds, start, end),
 									  "measure the time of the sort");
-	for (int i = 0; i < 2; i++) {
-		release(session, buffers.keys[i]);
-		if (status || i != current)
-			release(session, buffers.values[i]);
-	}
-	release(session, buffers.workspace);
 	if (start)
 		cudaEventDestroy(start);
 	if (end)
 		cudaEventDestroy(end);
 	if (!status)
-		session->sorted = buffers.values[current];
+		session->sorted = buffers.values[0];
 	return status;
 }
 
 } // namespace
+
+GsSortJob gpusort_session::sort_job(uint64_t rows)
+{
+	GsSortJob job = {};
+	job.key_width = sizeof(uint64_t);
+	job.value_width = sizeof(uint32_t);
+	job.end_bit = 64;
+	job.clobber = true;
+	job.n = rows;
+	return job;
+}
 
 GsStatus gpusort_session_sort(GsSession *session, GsSessionResult *result)
 {
@@ -191,8 +196,11 @@ GsStatus gpusort_session_sort(GsSession *session, GsSessionResult *result)
 								   "the rows have already been sorted");
 	session->result = {};
 	float milliseconds = 0;
+	GsChunk none = {};
 	if (session->rows) {
-		status = sort_rows(session, &milliseconds);
+		status = reserve_for_chunk(session, &none); /* it has been lost only without a pool */
+		if (!status)
+			status = sort_rows(session, &milliseconds);
 		if (!status)
 			status = prepare_result(session);
 		if (status) {
@@ -201,6 +209,7 @@ GsStatus gpusort_session_sort(GsSession *session, GsSessionResult *result)
 		}
 		for (GsSegmentedArray &keys : session->keys)
 			gpusort_segments_release(&session->owner, &keys);
+		release_sort_space(session);
 	}
 	session->state = SORTED;
 	session->result.rows = session->rows;

@@ -19,6 +19,7 @@ constexpr uint64_t LIMITED_SEGMENTS = 32;			 /* likewise with device_memory_limi
 constexpr uint64_t MIN_SEGMENT_BYTES = 256 << 10;
 constexpr uint64_t LIMITED_MIN_SEGMENT_BYTES = 16 << 10; /* with a low limit */
 constexpr uint64_t MIN_SEGMENT_PART = 256;				 /* of a limit between these */
+constexpr uint64_t EXPECTED_ROW_BYTES = 64;				 /* of variable width */
 constexpr int DELIVERIES = 2;							 /* concurrent deliveries */
 
 enum State { LOADING, SORTED };
@@ -34,6 +35,14 @@ struct Delivery {
 	unsigned char *staging;
 };
 
+/* Memory for the sort and for its result; see session_memory.cu. */
+struct SortMemory {
+	uint64_t rows;		   /* for which there is room */
+	uint64_t bytes;		   /* variable width: of a chunk for which there is room */
+	unsigned char *space;  /* SpaceLayout; freed after the sort */
+	unsigned char *result; /* ResultLayout */
+};
+
 } // namespace gpusort_session
 
 struct GsSession {
@@ -47,13 +56,16 @@ struct GsSession {
 
 	/* Input, indexed by row number. */
 	uint64_t rows;
+	uint64_t data_bytes; /* of all rows */
 	GsSegmentedArray keys[GPUSORT_MAX_KEY_WORDS];
 	GsSegmentedArray data;	  /* fixed width */
 	GsArena bytes;			  /* variable width */
 	GsSegmentedArray lengths; /* variable width */
 	GsSegmentedArray starts;  /* variable width: address of each row */
 
-	/* Result. */
+	gpusort_session::SortMemory memory;
+
+	/* Result.  Arrays on the device are parts of memory.result. */
 	uint32_t *sorted; /* row numbers */
 	uint32_t *ties;	  /* with return_ties: a bit for each sorted row; see GsSortedChunk */
 	uint64_t chunks;
@@ -152,6 +164,58 @@ GsStatus reserve_ticket(GsSession *session);
 
 /* Issues a ticket for all work that was queued on stream so far. */
 GsStatus issue_ticket(GsSession *session, cudaStream_t stream, GsTicket *ticket);
+
+/* Where the arrays of the sort begin in SortMemory.space. */
+struct SpaceLayout {
+	size_t keys[2];
+	size_t values; /* those that are not ResultLayout.sorted */
+	size_t workspace;
+	size_t total;
+};
+SpaceLayout space_layout(const GsSession *session, uint64_t rows);
+
+/* Where the arrays of the result begin in SortMemory.result, and the tables of segments. */
+struct ResultLayout {
+	size_t sorted;
+	size_t ties;
+	size_t offsets;
+	size_t key_tables[GPUSORT_MAX_KEY_WORDS];
+	size_t data_table;
+	size_t lengths_table;
+	size_t starts_table;
+	size_t staging[DELIVERIES];
+	size_t total;
+};
+ResultLayout result_layout(const GsSession *session, uint64_t rows, uint64_t bytes);
+
+/* Where in a staging buffer the data of rows begins, after their lengths, and where it ends. */
+struct StagingLayout {
+	size_t data;
+	size_t total;
+};
+StagingLayout staging_layout(const GsSession *session, uint64_t rows, uint64_t bytes);
+
+/* Returns the sort of so many rows by one word, without its arrays. */
+GsSortJob sort_job(uint64_t rows);
+
+/* Returns the most rows of a sorted chunk. */
+uint64_t rows_per_chunk(const GsSession *session, uint64_t rows);
+
+/* Allocates the sort memory of the rows expected. */
+GsStatus reserve_expected(GsSession *session);
+
+/*
+ * Makes the sort memory large enough for the rows put and a chunk.  On failure it stays as it
+ * was.
+ */
+GsStatus reserve_for_chunk(GsSession *session, const GsChunk *chunk);
+
+/* Returns how many bytes reserve_for_chunk() would allocate more. */
+uint64_t sort_memory_growth(const GsSession *session, const GsChunk *chunk);
+
+/* Frees what only the sort needs; or all of it. */
+void release_sort_space(GsSession *session);
+void release_sort_memory(GsSession *session);
 
 /* Prepares delivery of the sorted rows.  On failure the caller must call free_result(). */
 GsStatus prepare_result(GsSession *session);

@@ -85,21 +85,23 @@ nap(void)
 }
 
 /*
- * Sleep until a client has something to do, or the time is over.  If a client has
- * woken us already, the semaphore says so.
+ * Sleep until a client has something to do, or the time is over; returns true in that
+ * case.  If a client has woken us already, the semaphore says so.
  */
-static void
+static bool
 sleep_until_woken(void)
 {
 	struct timespec until;
+	int			result;
 	uint32		dozing = GS_DOZING;
 
 	(void) pg_atomic_compare_exchange_u32(&gpusort_service->asleep, &dozing, GS_ASLEEP);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += IDLE_SECONDS;
-	while (sem_timedwait(&gpusort_service->wakeup, &until) != 0 &&
+	while ((result = sem_timedwait(&gpusort_service->wakeup, &until)) != 0 &&
 		   errno == EINTR && !end_requested)
 		;
+	return result != 0 && errno == ETIMEDOUT;
 }
 
 void
@@ -107,6 +109,7 @@ gpusort_device_process_main(void)
 {
 	pid_t		supervisor = getppid();
 	bool		transferring;
+	bool		idle = false;
 	int			naps = 0;
 
 	set_up_signals();
@@ -138,7 +141,7 @@ gpusort_device_process_main(void)
 		pg_atomic_write_u32(&gpusort_service->asleep, GS_DOZING);
 		pg_memory_barrier();
 		if (!gpusort_device_sessions_serve(&transferring))
-			sleep_until_woken();
+			idle = sleep_until_woken();
 		pg_atomic_write_u32(&gpusort_service->asleep, GS_AWAKE);
 
 		/*
@@ -146,7 +149,13 @@ gpusort_device_process_main(void)
 		 * must be no sessions.
 		 */
 		if (!gpusort_device_sessions_any())
+		{
+			/* Not at the end of each session, as the next one takes it again. */
+			if (idle)
+				gpusort_devices_trim();
 			gpusort_devices_try_again();
+		}
+		idle = false;
 	}
 	gpusort_devices_close();
 	gpusort_service_end_process(GS_END_ASKED);

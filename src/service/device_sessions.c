@@ -66,9 +66,7 @@ typedef struct GsServedSlot
 	int			device;
 	GsSession  *parts[GS_PARTS];
 	uint64		rows;			/* rows put so far */
-	uint64		expected_memory;	/* for the rows expected */
 	uint64		spoken_for;		/* its share of the device's spoken_for */
-	uint64		put_bytes;		/* since the free memory was last asked for */
 	bool		full;
 	bool		sorted;
 	bool		failed;
@@ -253,15 +251,38 @@ choose_device(const GsSlotRequest *request)
 	return best;
 }
 
+/*
+ * Returns how much device memory a session holds; or, if a chunk is given, how much it will
+ * hold with that in the part.
+ */
+static uint64
+session_memory(const GsServedSlot *session, GsNullPart part, const GsChunk *chunk)
+{
+	uint64		sum = 0;
+
+	for (int p = 0; p < GS_PARTS; p++)
+		if (session->parts[p] != NULL)
+			sum += devices->api->session_memory(session->parts[p], p == part ? chunk : NULL);
+	return sum;
+}
+
+/* Begin a part of a session, which allocates what sorting its expected rows takes. */
 static GsStatus
 begin_part(uint32 s, GsNullPart part)
 {
 	GsSessionOptions options = gpusort_service->slots[s].request.options;
+	GsServedSlot *session = &served[s];
+	uint64		before = session_memory(session, part, NULL);
+	uint64		taken;
+	GsStatus	status;
 
 	if (part == GS_PART_NULL_KEYS)
 		options.expected_rows = options.expected_rows / EXPECTED_NULL_KEYS_DIVISOR + 1;
-	return devices->api->session_begin(devices->use[served[s].device].device, &options,
-									   &served[s].parts[part]);
+	status = devices->api->session_begin(devices->use[session->device].device, &options,
+										 &session->parts[part]);
+	taken = session_memory(session, part, NULL) - before;
+	speak_for(s, session->spoken_for - Min(session->spoken_for, taken));
+	return status;
 }
 
 /*
@@ -316,17 +337,17 @@ open_session(uint32 s)
 	slot->device = session->device;
 	pg_atomic_fetch_add_u32(&gpusort_service->devices[session->device].sessions,
 							1);
-	session->expected_memory = expected_memory(&slot->request);
 	set_alloc_fault(s, true);
 	status = reach_fault(s, "open");
+	speak_for(s, expected_memory(&slot->request));
 	if (status == GPUSORT_OK)
 		status = begin_part(s, GS_PART_REGULAR);
 	if (status != GPUSORT_OK)
 	{
+		speak_for(s, 0);
 		fail_session(s, status);
 		return;
 	}
-	speak_for(s, session->expected_memory);
 	change_state(slot, GS_SLOT_OPENING, GS_SLOT_OPEN);
 }
 
@@ -361,57 +382,30 @@ close_session(uint32 s)
  */
 
 /*
- * Returns how much device memory a session holds; or, if a chunk is given, how much it will
- * hold with that in the part.
- */
-static uint64
-session_memory(const GsServedSlot *session, GsNullPart part, const GsChunk *chunk)
-{
-	uint64		sum = 0;
-
-	for (int p = 0; p < GS_PARTS; p++)
-		if (session->parts[p] != NULL)
-			sum += devices->api->session_memory(session->parts[p], p == part ? chunk : NULL);
-	return sum;
-}
-
-/*
- * Is there room for a chunk, and then for sorting?  The memory for the
- * expected rows was reserved when the session was opened.  For more rows, we
- * ask the device for its free memory from time to time.
+ * Is there room for a chunk, with what sorting its rows will take?  The memory for the
+ * expected rows was set aside when the session was opened.  For more, we ask the device
+ * for its free memory, and set aside MEMORY_CHECK_BYTES at a time.
  */
 static bool
 has_room(uint32 s, GsNullPart part, const GsChunk *chunk)
 {
-	const GsSlotRequest *request = &gpusort_service->slots[s].request;
-	uint64		limit = request->options.device_memory_limit;
-	uint64		expected_rows = request->options.expected_rows;
+	uint64		limit = gpusort_service->slots[s].request.options.device_memory_limit;
 	GsServedSlot *session = &served[s];
-	GsDeviceUse *use = &devices->use[session->device];
-	uint64		rows = session->rows + chunk->rows;
-	uint64		to_sort = rows * SORT_BYTES_PER_ROW + staging_bytes(request);
-	uint64		now = session_memory(session, part, NULL);
 	uint64		then = session_memory(session, part, chunk);
-	uint64		wanted = then - now + to_sort + to_sort / 4 + MEMORY_CHECK_BYTES;
-	uint64		others;			/* reserved by other sessions */
+	uint64		more = then - session_memory(session, part, NULL);
+	uint64		others;			/* set aside for other sessions */
 
-	if (limit > 0 && then + to_sort > limit)
+	if (limit > 0 && then > limit)
 		return false;
-	session->put_bytes += then - now;
-	if (session->put_bytes < MEMORY_CHECK_BYTES &&
-		(rows <= expected_rows || session->spoken_for >= to_sort))
-		return true;
-	session->put_bytes = 0;
-	if (rows <= expected_rows)
+	if (more <= session->spoken_for)
 	{
-		speak_for(s, Max(to_sort, session->expected_memory -
-						 Min(session->expected_memory, now)));
+		speak_for(s, session->spoken_for - more);
 		return true;
 	}
-	others = use->spoken_for - session->spoken_for;
-	if (gpusort_devices_memory(session->device) < others + wanted)
+	others = devices->use[session->device].spoken_for - session->spoken_for;
+	if (gpusort_devices_memory(session->device) < others + more + MEMORY_CHECK_BYTES)
 		return false;
-	speak_for(s, wanted);
+	speak_for(s, MEMORY_CHECK_BYTES);
 	return true;
 }
 

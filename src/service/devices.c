@@ -181,6 +181,15 @@ gpusort_devices_memory(int d)
 	return free_memory > SPARE_MEMORY ? free_memory - SPARE_MEMORY : 0;
 }
 
+void
+gpusort_devices_trim(void)
+{
+	/* If a device is lost, the next session notices. */
+	for (int d = 0; d < devices.count; d++)
+		if (devices.use[d].device != NULL)
+			(void) devices.api->device_trim(devices.use[d].device);
+}
+
 /* ----------------------------------------------------------------
  *		opening
  * ----------------------------------------------------------------

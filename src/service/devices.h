@@ -50,6 +50,9 @@ extern void gpusort_devices_close(void);
  */
 extern uint64 gpusort_devices_memory(int device);
 
+/* Give memory that no session uses back to the system. */
+extern void gpusort_devices_trim(void);
+
 /* Note that a device has sorted rows. */
 extern void gpusort_devices_succeeded(int device);
 
