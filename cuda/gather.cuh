@@ -12,7 +12,13 @@
 #include "tile_rank.cuh"
 
 constexpr unsigned GPUSORT_GATHER_THREADS = 256;
-constexpr uint32_t GPUSORT_SCAN_TILE = 2048; /* rows per block in the sums of lengths */
+constexpr uint32_t GPUSORT_SCAN_TILE = 2048;   /* rows per block in the sums of lengths */
+constexpr uint32_t GPUSORT_STARTS_TILE = 512;  /* rows per block in the addresses of rows */
+#ifdef __CUDACC__
+constexpr uint32_t GPUSORT_STARTS_TILES = 256; /* maximum per launch */
+#else
+constexpr uint32_t GPUSORT_STARTS_TILES = 3;
+#endif
 
 __device__ __forceinline__ uint64_t gpusort_thread_number()
 {
@@ -108,16 +114,24 @@ struct GsSumShared {
 	uint32_t warp_sums[GPUSORT_RADIX_WARPS + 1];
 };
 
+/* Addresses of the first row of each tile, which the host has computed. */
+struct GsTileAddresses {
+	uint64_t first[GPUSORT_STARTS_TILES];
+};
+
 /*
- * Computes the address of each row of a chunk: starts[i] = data + sum of lengths[0 .. i - 1].
- * Runs in one block; the data of a chunk is less than 4 GiB.
+ * Computes the addresses of n rows, which follow one another within each tile.  A block does
+ * one tile.
  */
-[[maybe_unused]] static __global__ void
-gpusort_row_starts_kernel(uint64_t *starts, const uint32_t *lengths, uint32_t n, uint64_t data)
+[[maybe_unused]] static __global__ void gpusort_row_starts_kernel(uint64_t *starts,
+																  const uint32_t *lengths,
+																  uint32_t n,
+																  GsTileAddresses addresses)
 {
 	GPUSORT_SHARED(GsSumShared, shared);
-	for (uint32_t base = 0; base < n; base += blockDim.x) {
-		uint32_t i = base + threadIdx.x, total;
+	uint64_t data = addresses.first[blockIdx.x];
+	for (uint32_t k = 0; k < GPUSORT_STARTS_TILE; k += blockDim.x) {
+		uint32_t i = blockIdx.x * GPUSORT_STARTS_TILE + k + threadIdx.x, total;
 		uint64_t before =
 			gpusort_block_exclusive_sum(i < n ? lengths[i] : 0, shared.warp_sums, &total);
 		if (i < n)

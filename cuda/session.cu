@@ -139,16 +139,23 @@ GsStatus compute_row_starts(GsSession *session, const GsChunk *chunk,
 		 */
 		GsPiece from = gpusort_segments_piece(&session->lengths, row, left);
 		GsPiece to = gpusort_segments_piece(&session->starts, row, from.items);
-		GsStatus status = launch_sums(session, session->upload, 1, gpusort_row_starts_kernel,
-									  (uint64_t *)to.address, (const uint32_t *)from.address,
-									  (uint32_t)to.items, address);
+		constexpr uint32_t MOST = GPUSORT_STARTS_TILE * GPUSORT_STARTS_TILES;
+		uint32_t n = to.items < MOST ? (uint32_t)to.items : MOST;
+		GsTileAddresses addresses = {};
+		for (uint32_t i = 0; i < n; i++) {
+			if (i % GPUSORT_STARTS_TILE == 0)
+				addresses.first[i / GPUSORT_STARTS_TILE] = address;
+			address += lengths[i];
+		}
+		GsStatus status = launch_sums(session, session->upload,
+									  (n + GPUSORT_STARTS_TILE - 1) / GPUSORT_STARTS_TILE,
+									  gpusort_row_starts_kernel, (uint64_t *)to.address,
+									  (const uint32_t *)from.address, n, addresses);
 		if (status)
 			return status;
-		for (uint64_t i = 0; i < to.items; i++)
-			address += lengths[i];
-		lengths += to.items;
-		row += to.items;
-		left -= to.items;
+		lengths += n;
+		row += n;
+		left -= n;
 	}
 	return GPUSORT_OK;
 }

@@ -816,6 +816,8 @@ void test_sessions(TestAmount amount)
 		c.layout = GPUSORT_ROWS_VARIABLE;
 		c.longest = longest;
 		test_session(c, longest);
+		c.rows = c.put_rows = library.emulator ? 1600 : 140000; /* more than a launch handles */
+		test_session(c, longest);
 	}
 	if (!library.emulator) {
 		SessionCase c;
