@@ -29,7 +29,7 @@ CUDA_CXXFLAGS ?= -O2 -g
 # CUDA_ARCHS is the list of architectures, to which PTX is added for later ones.  "all" are those
 # that both the toolkit and the kernels support.  The default is what the last build was for, so
 # that "make install" does not build again, or else the GPUs of this machine, or else all.
-CUDA_KNOWN_ARCHS = 75 80 86 89 90 100 120
+CUDA_KNOWN_ARCHS = 75 80 86 89 90 100 110 120
 CUDA_OLDEST = $(firstword $(CUDA_KNOWN_ARCHS))
 CUDA_ALL_ARCHS = $(filter $(CUDA_KNOWN_ARCHS),$(subst sm_,,$(shell $(NVCC) --list-gpu-code 2>/dev/null)))
 CUDA_GPU_ARCHS = $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null))

@@ -12,8 +12,8 @@
 #include "tile_rank.cuh"
 
 constexpr unsigned GPUSORT_GATHER_THREADS = 256;
-constexpr uint32_t GPUSORT_SCAN_TILE = 2048;   /* rows per block in the sums of lengths */
-constexpr uint32_t GPUSORT_STARTS_TILE = 512;  /* rows per block in the addresses of rows */
+constexpr uint32_t GPUSORT_SCAN_TILE = 2048;  /* rows per block in the sums of lengths */
+constexpr uint32_t GPUSORT_STARTS_TILE = 512; /* rows per block in the addresses of rows */
 #ifdef __CUDACC__
 constexpr uint32_t GPUSORT_STARTS_TILES = 256; /* maximum per launch */
 #else

@@ -202,7 +202,7 @@ typedef enum GsSortPath {
 	GPUSORT_PATH_WARP,	   /* one warp, up to 32 items */
 	GPUSORT_PATH_BLOCK,	   /* one block */
 	GPUSORT_PATH_GRID,	   /* one launch of cooperating blocks */
-	GPUSORT_PATH_ONESWEEP, /* histogram and one sweep per digit */
+	GPUSORT_PATH_ONESWEEP, /* histogram and one sweep per digit, with large tiles if they fit */
 	GPUSORT_PATH_RANK	   /* one launch; blocks count the ranks of their items */
 } GsSortPath;
 
@@ -240,6 +240,7 @@ typedef struct GsDebugSizes {
 	uint32_t auto_grid;	  /* ... a grid, or a path for smaller inputs */
 	uint32_t rank_items;  /* largest n of GPUSORT_PATH_RANK */
 	uint32_t auto_rank;	  /* largest n for which GPUSORT_PATH_AUTO chooses ranks or a warp */
+	uint32_t auto_small_tiles; /* largest n for which its sweeps have smaller tiles */
 } GsDebugSizes;
 
 typedef struct GsDeviceApi {

@@ -63,7 +63,7 @@ enum GsPlantedBug {
 #define GPUSORT_ARCH_THREADS 2048
 #elif __CUDA_ARCH__ < 800
 #define GPUSORT_ARCH_THREADS 1024
-#elif __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
+#elif __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100)
 #define GPUSORT_ARCH_THREADS 2048
 #else
 #define GPUSORT_ARCH_THREADS 1536

@@ -123,16 +123,37 @@ cudaError_t run_small(const GsSorter &sorter, GsSortPath path, const Order &orde
 														stream);
 }
 
-/*
- * Returns whether a tile of this policy fits in the shared memory that the device, and the
- * kernel's code, allow.
- */
-template <class Key, class Value, class Policy>
-bool fits(const GsSorter &sorter)
-{
-	typedef typename GsSweep<GsIntegerOrder<Key>, Value, uint64_t, Policy>::Shared Shared;
-	return sizeof(Shared) <= sorter.shared_memory;
-}
+/* The two policies of sweeps over keys and values of these types. */
+template <class Key, class Value>
+struct Sweeps {
+	static constexpr int VALUE_BYTES = (int)GPUSORT_VALUE_BYTES<Value>;
+	typedef GsSweepTuning<sizeof(Key), VALUE_BYTES, GPUSORT_LARGE_TILES> Large;
+	typedef GsSweepTuning<sizeof(Key), VALUE_BYTES, GPUSORT_SMALL_TILES> Small;
+
+	/*
+	 * Returns whether two blocks with large tiles fit on a multiprocessor.  One block alone
+	 * could not load keys while it ranks others.  A multiprocessor has a kB more than a block
+	 * may use, and takes a kB for each block.
+	 */
+	static bool large_fit(const GsSorter &sorter)
+	{
+		typedef typename GsSweep<GsIntegerOrder<Key>, Value, uint64_t, Large>::Shared Shared;
+		return 2 * (sizeof(Shared) + 1024) <= sorter.shared_memory + 1024;
+	}
+
+	/* Returns the largest n for which small tiles are faster. */
+	static uint64_t small_items(const GsSorter &sorter)
+	{
+		return (uint64_t)GsSmallTileLimit<sizeof(Key), VALUE_BYTES>::ITEMS *
+			   sorter.multiprocessors / GPUSORT_SMALL_TILE_MULTIPROCESSORS;
+	}
+
+	static bool large(const GsSorter &sorter, const GsSortJob &job)
+	{
+		bool forced = sorter.debug.path == GPUSORT_PATH_ONESWEEP;
+		return large_fit(sorter) && (forced || job.n > small_items(sorter));
+	}
+};
 
 struct RunJob {
 	const GsSorter &sorter;
@@ -144,22 +165,19 @@ struct RunJob {
 	cudaError_t run_with(const Order &order) const
 	{
 		typedef typename Order::Key Key;
-		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_LARGE_SHARED>
-			Large;
-		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_SMALL_SHARED>
-			Small;
+		typedef Sweeps<Key, Value> Sweeps;
 		GsDigits digits = split_bits(job.begin_bit, job.end_bit);
 		GsSortPath path = gpusort_sorter_path(&sorter, &job);
 		if (path != GPUSORT_PATH_ONESWEEP)
 			return run_small<Order, Value>(sorter, path, order, job, digits, workspace, stream);
-		if (fits<Key, Value, Large>(sorter))
-			return gpusort_onesweep_run<Order, Value, Large>(sorter, order, job, digits,
-															 workspace, stream);
+		if (Sweeps::large(sorter, job))
+			return gpusort_onesweep_run<Order, Value, typename Sweeps::Large>(
+				sorter, order, job, digits, workspace, stream);
 		/*
-		 * Devices of the small class do not have enough memory for items whose positions need
-		 * 64 bits.
+		 * Devices on which large tiles do not fit do not have enough memory for items whose
+		 * positions need 64 bits.
 		 */
-		return gpusort_onesweep_run_as<Order, Value, uint32_t, Small>(
+		return gpusort_onesweep_run_as<Order, Value, uint32_t, typename Sweeps::Small>(
 			sorter, order, job, digits, workspace, stream);
 	}
 
@@ -179,15 +197,15 @@ struct MeasureJob {
 	template <class Key, class Value>
 	size_t run() const
 	{
-		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_LARGE_SHARED>
-			Large;
-		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_SMALL_SHARED>
-			Small;
+		typedef Sweeps<Key, Value> Sweeps;
 		switch (gpusort_sorter_path(&sorter, &job)) {
 			case GPUSORT_PATH_ONESWEEP:
-				if (fits<Key, Value, Large>(sorter))
-					return gpusort_onesweep_layout<Key, Value, Large>(sorter, job).total;
-				return gpusort_onesweep_layout<Key, Value, Small>(sorter, job).total;
+				if (Sweeps::large(sorter, job))
+					return gpusort_onesweep_layout<Key, Value, typename Sweeps::Large>(sorter,
+																					   job)
+						.total;
+				return gpusort_onesweep_layout<Key, Value, typename Sweeps::Small>(sorter, job)
+					.total;
 			case GPUSORT_PATH_GRID:
 				return gpusort_align_up(job.n * sizeof(Key)) +
 					   gpusort_align_up(job.n * GPUSORT_VALUE_BYTES<Value>);
@@ -216,8 +234,7 @@ struct FindSizes {
 	GsDebugSizes run() const
 	{
 		constexpr int VALUE_BYTES = (int)GPUSORT_VALUE_BYTES<Value>;
-		typedef GsSweepTuning<sizeof(Key), VALUE_BYTES, GPUSORT_LARGE_SHARED> Large;
-		typedef GsSweepTuning<sizeof(Key), VALUE_BYTES, GPUSORT_SMALL_SHARED> Small;
+		typedef Sweeps<Key, Value> Sweeps;
 		typedef GsBlockSortTuning<sizeof(Key), VALUE_BYTES> Block;
 		typedef GsGridSortTuning<sizeof(Key), VALUE_BYTES> Grid;
 		GsDebugSizes sizes = {};
@@ -226,7 +243,10 @@ struct FindSizes {
 		sizes.grid_items = Grid::THREADS * Grid::ITEMS * grid_blocks<Grid>(sorter);
 		sizes.rank_items = GPUSORT_RANK_ITEMS;
 		sizes.auto_rank = rank_limit(sorter);
-		sizes.tile_items = fits<Key, Value, Large>(sorter) ? Large::TILE : Small::TILE;
+		sizes.auto_grid = GPUSORT_GRID_ITEMS<sizeof(Key), VALUE_BYTES>;
+		sizes.tile_items =
+			Sweeps::large_fit(sorter) ? Sweeps::Large::TILE : Sweeps::Small::TILE;
+		sizes.auto_small_tiles = (uint32_t)Sweeps::small_items(sorter);
 #ifndef __CUDACC__
 		sizes.bugs = GPUSORT_BUG_END - 1;
 #endif
@@ -243,7 +263,7 @@ cudaError_t gpusort_sorter_init(GsSorter *sorter, const cudaDeviceProp &properti
 	 * driver has compiled.  All kernels are compiled for the same architecture, so any of them
 	 * will do.
 	 */
-	typedef GsSweepTuning<8, 4, GPUSORT_SMALL_SHARED> Small;
+	typedef GsSweepTuning<8, 4, GPUSORT_SMALL_TILES> Small;
 	cudaFuncAttributes attributes;
 	cudaError_t error = cudaFuncGetAttributes(
 		&attributes,
@@ -294,7 +314,7 @@ GsSortPath gpusort_sorter_path(const GsSorter *sorter, const GsSortJob *job)
 			return warp										? GPUSORT_PATH_WARP
 				   : rank && job->n <= sizes.auto_rank		? GPUSORT_PATH_RANK
 				   : block && job->n <= GPUSORT_BLOCK_ITEMS ? GPUSORT_PATH_BLOCK
-				   : grid && job->n <= GPUSORT_GRID_ITEMS	? GPUSORT_PATH_GRID
+				   : grid && job->n <= sizes.auto_grid		? GPUSORT_PATH_GRID
 															: GPUSORT_PATH_ONESWEEP;
 	}
 }

@@ -27,45 +27,60 @@ struct GsSweepPolicy {
 };
 
 /*
- * Each pair of widths has two policies: one for devices whose blocks can have about 110 kB of
- * shared memory (compute capability 8.0, 9.0, 10.0), and one for those with 64 kB or more.
- *
- * Measured by `build/cuda/sweep_tune 28 24`.  Large tiles are faster until registers spill:
- * more items have equal digits, so that writes fill whole sectors.
+ * Each pair of widths has two policies.  Large tiles are faster, until registers spill: more
+ * items have equal digits, so that writes fill whole sectors.  They were measured by
+ * `build/cuda/sweep_tune 28 24`.  Small tiles are for inputs of which large ones would leave
+ * multiprocessors without work, and for devices of which a multiprocessor has too little
+ * shared memory for two blocks with large tiles (compute capability 7.5, 8.6, 8.9, 12.0, and
+ * pairs on 8.0).
  */
-enum GsDeviceClass { GPUSORT_LARGE_SHARED, GPUSORT_SMALL_SHARED };
+enum GsTileClass { GPUSORT_LARGE_TILES, GPUSORT_SMALL_TILES };
 
 #ifdef __CUDACC__
-template <int KEY_BYTES, int VALUE_BYTES, GsDeviceClass CLASS>
+template <int KEY_BYTES, int VALUE_BYTES, GsTileClass CLASS>
 struct GsSweepTuning : GsSweepPolicy<384, 22, 2, 4, true> {
 };
 template <>
-struct GsSweepTuning<8, 0, GPUSORT_LARGE_SHARED> : GsSweepPolicy<384, 24, 2, 4, true> {
+struct GsSweepTuning<8, 0, GPUSORT_LARGE_TILES> : GsSweepPolicy<384, 24, 2, 4, true> {
 };
 template <>
-struct GsSweepTuning<4, 0, GPUSORT_LARGE_SHARED> : GsSweepPolicy<256, 48, 3, 4, false> {
+struct GsSweepTuning<4, 0, GPUSORT_LARGE_TILES> : GsSweepPolicy<256, 48, 3, 4, false> {
 };
 template <>
-struct GsSweepTuning<4, 4, GPUSORT_LARGE_SHARED> : GsSweepPolicy<384, 36, 2, 4, true> {
+struct GsSweepTuning<4, 4, GPUSORT_LARGE_TILES> : GsSweepPolicy<384, 36, 2, 4, true> {
 };
-/* Not measured; chosen so that two blocks fit into 99 kB, or one into 64 kB. */
+/* Two blocks fit into 99 kB, or one into 64 kB. */
 template <int KEY_BYTES, int VALUE_BYTES>
-struct GsSweepTuning<KEY_BYTES, VALUE_BYTES, GPUSORT_SMALL_SHARED>
+struct GsSweepTuning<KEY_BYTES, VALUE_BYTES, GPUSORT_SMALL_TILES>
 	: GsSweepPolicy<256, 14, 2, 4, true> {
 };
 template <>
-struct GsSweepTuning<4, 0, GPUSORT_SMALL_SHARED> : GsSweepPolicy<256, 32, 2, 4, true> {
+struct GsSweepTuning<4, 0, GPUSORT_SMALL_TILES> : GsSweepPolicy<256, 32, 2, 4, true> {
+};
+template <>
+struct GsSweepTuning<4, 4, GPUSORT_SMALL_TILES> : GsSweepPolicy<256, 24, 2, 4, true> {
 };
 #else
 /* Small, so that tests need few items to cover many tiles. */
-template <int KEY_BYTES, int VALUE_BYTES, GsDeviceClass CLASS>
+template <int KEY_BYTES, int VALUE_BYTES, GsTileClass CLASS>
 struct GsSweepTuning : GsSweepPolicy<256, 3, 1, 4, (KEY_BYTES == 4)> {
 };
 template <int KEY_BYTES, int VALUE_BYTES>
-struct GsSweepTuning<KEY_BYTES, VALUE_BYTES, GPUSORT_SMALL_SHARED>
+struct GsSweepTuning<KEY_BYTES, VALUE_BYTES, GPUSORT_SMALL_TILES>
 	: GsSweepPolicy<256, 1, 1, 4, (KEY_BYTES == 4)> {
 };
 #endif
+
+/* The largest input that is sorted by small tiles, on a device with this number */
+constexpr int GPUSORT_SMALL_TILE_MULTIPROCESSORS = 132; /* of multiprocessors. */
+template <int KEY_BYTES, int VALUE_BYTES>
+struct GsSmallTileLimit {
+#ifdef __CUDACC__
+	static constexpr uint32_t ITEMS = 1 << (KEY_BYTES == 4 && VALUE_BYTES <= 4 ? 21 : 19);
+#else
+	static constexpr uint32_t ITEMS = 2500 * 33; /* 2500 on the emulator's device */
+#endif
+};
 
 /* Policy of the histogram kernel. */
 struct GsHistogramTuning {
@@ -151,7 +166,8 @@ template <int KEY_BYTES, int VALUE_BYTES>
 struct GsGridSortTuning : GsGridPolicy<1024, 4, 64> {
 };
 constexpr uint32_t GPUSORT_BLOCK_ITEMS = 4096; /* larger inputs are sorted by a grid */
-constexpr uint32_t GPUSORT_GRID_ITEMS = 1 << 18;
+template <int KEY_BYTES, int VALUE_BYTES>	   /* larger inputs are sorted by Onesweep */
+constexpr uint32_t GPUSORT_GRID_ITEMS = KEY_BYTES + VALUE_BYTES == 4 ? 1 << 18 : 3 << 16;
 constexpr uint32_t GPUSORT_GRID_BLOCKS = 64;
 #else
 template <int KEY_BYTES, int VALUE_BYTES>
@@ -163,6 +179,7 @@ template <int KEY_BYTES, int VALUE_BYTES>
 struct GsGridSortTuning : GsGridPolicy<512, 2, 4> {
 };
 constexpr uint32_t GPUSORT_BLOCK_ITEMS = 600;
+template <int KEY_BYTES, int VALUE_BYTES>
 constexpr uint32_t GPUSORT_GRID_ITEMS = 1500;
 constexpr uint32_t GPUSORT_GRID_BLOCKS = 5; /* one is unused, to test its words */
 #endif

@@ -116,7 +116,8 @@ static void test_small_sizes(const SortCase &base, bool quick)
 		 {tile, 2 * tile, 3 * tile, 7 * tile, (uint64_t)sizes.block_items,
 		  (uint64_t)sizes.grid_items, (uint64_t)sizes.auto_warp, (uint64_t)sizes.auto_block,
 		  (uint64_t)sizes.auto_grid, (uint64_t)sizes.auto_rank, (uint64_t)sizes.rank_items,
-		  (uint64_t)sizes.rank_items / 4})
+		  (uint64_t)sizes.rank_items / 4,
+		  (uint64_t)(library.emulator || c.key_width == 8 ? sizes.auto_small_tiles : tile)})
 		for (int by = -1; by <= 1; by++)
 			list.push_back(n + by);
 	std::sort(list.begin(), list.end());
