@@ -110,6 +110,17 @@ SELECT gpu_sort(numbers) = ARRAY(SELECT unnest(numbers) ORDER BY 1) AS numbers,
 FROM array_sort_toast;
 DROP TABLE array_sort_toast;
 
+-- the argument stays as it is, whether the result can take its place or not
+SELECT a AS before, gpu_sort(a) AS sorted, gpu_sort(a, true) AS descending, a AS after
+FROM (SELECT array_agg(i * 7 % 10) AS a FROM generate_series(0, 9) i OFFSET 0) AS input;
+CREATE TABLE array_sort_place AS SELECT array_agg(i * 7919 % 5003) AS a FROM generate_series(1, 5000) i;
+ALTER TABLE array_sort_place ALTER a SET STORAGE EXTERNAL;
+UPDATE array_sort_place SET a = a || 0;
+SELECT a[1:3] AS before, (gpu_sort(a))[1:3] AS sorted, a[1:3] AS after,
+	   record_image_eq(ROW(gpu_sort(a)), ROW(ARRAY(SELECT unnest(a) ORDER BY 1))) AS same_bytes
+FROM array_sort_place;
+DROP TABLE array_sort_place;
+
 -- many elements; the settings of sorts in queries do not matter
 CREATE TABLE array_sort_large AS
 SELECT array_agg((i * 7919) % 300007) AS numbers
@@ -120,10 +131,26 @@ SELECT gpu_sort(numbers) = ARRAY(SELECT unnest(numbers) ORDER BY 1) AS ascending
 	   gpu_sort(numbers, true) = ARRAY(SELECT unnest(numbers) ORDER BY 1 DESC) AS descending,
 	   gpu_sort(numbers || NULL::int8, true, false) =
 	   ARRAY(SELECT unnest(numbers || NULL::int8) ORDER BY 1 DESC NULLS LAST) AS with_null,
+	   gpu_sort(numbers::int4[]) = ARRAY(SELECT unnest(numbers::int4[]) ORDER BY 1) AS int4s,
 	   gpu_sort(numbers::text[]) = ARRAY(SELECT unnest(numbers::text[]) ORDER BY 1) AS texts
 FROM array_sort_large;
 RESET pg_gpusort.work_mem;
 RESET work_mem;
+
+-- numbers of both signs, evenly and not, and -0 or a NaN among many
+SELECT kind, gpu_sort(a)::text = ARRAY(SELECT x FROM unnest(a) WITH ORDINALITY AS u (x, n) ORDER BY x, n)::text AS ascending,
+	   gpu_sort(a, true)::text = ARRAY(SELECT x FROM unnest(a) WITH ORDINALITY AS u (x, n) ORDER BY x DESC, n)::text AS descending
+FROM (SELECT kind, array_agg(CASE WHEN kind = 'few' THEN n % 7
+								  WHEN kind = 'exponents' THEN n * 10.0::float8 ^ (n % 300)
+								  WHEN kind = 'minus zero' AND n % 50000 = 0 THEN '-0'
+								  WHEN kind = 'nan' AND n = 778 THEN 'NaN'
+								  ELSE n END) AS a
+	  FROM array_sort_large, unnest(numbers) AS i,
+		   LATERAL (SELECT i - 150000 AS n) AS moved,
+		   unnest('{few,exponents,minus zero,nan,plain}'::text[]) AS kind
+	  WHERE i % 2 = 0
+	  GROUP BY kind) AS arrays
+ORDER BY kind;
 
 -- cancelled, after which the next one works; the timeout ends with the transaction
 BEGIN;

@@ -6,9 +6,8 @@
  * Each function maps a value to an unsigned integer of the value's width, such
  * that comparing the integers gives the order of PostgreSQL's btree operator
  * class for the type.  Two values have the same word if and only if that
- * operator class calls them equal.  The encodings are not meant to be decoded
- * (-0 and +0 have the same word, and so do all NaNs); rows keep the original
- * value.
+ * operator class calls them equal: -0 and +0 have the same word, and so do all
+ * NaNs.  Therefore rows keep the original value.
  *
  * This header does not depend on PostgreSQL, so that it can be tested alone.
  *

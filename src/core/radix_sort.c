@@ -71,6 +71,9 @@
 
 #define HIGHEST_BIT			(UINT64_C(1) << 63)
 
+/* The lowest bit of an entry's value. */
+#define VALUE_SHIFT			32
+
 /*
  * Number of rows to prefetch keys ahead of their use, if the rows are not in
  * the order of their numbers.
@@ -371,10 +374,10 @@ load_entries(const Sorter *sorter, const GsKeyWindow *window,
 	return ascending;
 }
 
-/* Count all digits of the entries' values in one pass. */
+/* Count all digits of the entries' bits from 'shift' up in one pass. */
 static void
 count_digits(const Sorter *sorter, const uint64_t *entries, size_t count,
-			 unsigned digits, unsigned digit_bits,
+			 unsigned shift, unsigned digits, unsigned digit_bits,
 			 uint32_t bins[MAX_DIGITS][CACHE_DIGIT_BINS])
 {
 	const uint32_t digit_mask = (UINT32_C(1) << digit_bits) - 1;
@@ -384,7 +387,7 @@ count_digits(const Sorter *sorter, const uint64_t *entries, size_t count,
 	for (Block block = no_rows; next_block(sorter, &block, count);)
 		for (size_t i = block.start; i < block.end; i++)
 		{
-			uint32_t	value = gpusort_entry_value(entries[i]);
+			uint32_t	value = (uint32_t) (entries[i] >> shift);
 
 			for (unsigned d = 0; d < digits; d++)
 				bins[d][(value >> (d * digit_bits)) & digit_mask]++;
@@ -414,10 +417,10 @@ copy_entries(const Sorter *sorter, uint64_t *to, const uint64_t *from,
 			   (block.end - block.start) * sizeof(uint64_t));
 }
 
-/* Sort entries by the low 'bits' bits of their values, stably. */
+/* Sort entries by 'bits' of their bits, from 'shift' up, stably. */
 static void
 sort_entries(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
-			 size_t count, unsigned bits)
+			 size_t count, unsigned shift, unsigned bits)
 {
 	uint32_t	bins[MAX_DIGITS][CACHE_DIGIT_BINS];
 	unsigned	widest = count <= CACHE_ENTRIES ? CACHE_DIGIT_BITS : DIGIT_BITS;
@@ -429,12 +432,12 @@ sort_entries(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 	if (bits == 0)
 		return;
 	digit_bits = (bits + digits - 1) / digits;
-	count_digits(sorter, entries, count, digits, digit_bits, bins);
+	count_digits(sorter, entries, count, shift, digits, digit_bits, bins);
 	for (unsigned d = 0; d < digits; d++)
 	{
 		uint64_t   *swap = from;
 
-		scatter_digit(sorter, from, to, count, 32 + d * digit_bits,
+		scatter_digit(sorter, from, to, count, shift + d * digit_bits,
 					  digit_bits, bins[d]);
 		from = to;
 		to = swap;
@@ -527,7 +530,7 @@ sort_rows_by_window(const Sorter *sorter, const GsKeyWindow *window,
 		if (size <= INSERTION_LIMIT)
 			insertion_sort_entries(entries + start, size);
 		else
-			sort_entries(sorter, entries + start, scratch, size, shift);
+			sort_entries(sorter, entries + start, scratch, size, VALUE_SHIFT, shift);
 		start = bins[b];
 	}
 }
@@ -544,7 +547,7 @@ sort_by_window(const Sorter *sorter, const GsKeyWindow *window,
 	if (source == NULL && count >= SPREAD_FROM_ROWS)
 		sort_rows_by_window(sorter, window, entries, scratch, count);
 	else if (!load_entries(sorter, window, source, entries, count))
-		sort_entries(sorter, entries, scratch, count, window->bits);
+		sort_entries(sorter, entries, scratch, count, VALUE_SHIFT, window->bits);
 }
 
 static inline int
@@ -754,7 +757,68 @@ gpusort_radix_sort_by_values(uint64_t *entries, uint64_t *scratch, size_t count,
 	if (count < 2 || compare_values(&sorter, entries, count, &bits))
 		return;
 	if (count > INSERTION_LIMIT)
-		sort_entries(&sorter, entries, scratch, count, bits);
+		sort_entries(&sorter, entries, scratch, count, VALUE_SHIFT, bits);
 	else
 		insertion_sort_entries(entries, count);
+}
+
+/* ----------------------------------------------------------------
+ *		words without rows
+ * ----------------------------------------------------------------
+ */
+
+/* Returns the bits in which words vary, or 0 if they ascend. */
+static uint64_t
+find_disorder(const Sorter *sorter, const uint64_t *words, size_t count)
+{
+	uint64_t	any = 0;
+	uint64_t	all = UINT64_MAX;
+	bool		ascending = true;
+
+	for (Block block = no_rows; next_block(sorter, &block, count);)
+		for (size_t i = block.start; i < block.end; i++)
+		{
+			any |= words[i];
+			all &= words[i];
+			ascending &= i == 0 || words[i] >= words[i - 1];
+		}
+	return ascending ? 0 : any ^ all;
+}
+
+/*
+ * Sort words by the highest bits in which they vary: few that many words are distributed by, and
+ * otherwise as many as tell most words apart.  Then sort each group by the bits below.
+ */
+static void
+sort_words(const Sorter *sorter, uint64_t *words, uint64_t *scratch, size_t count)
+{
+	uint64_t	varying = count > INSERTION_LIMIT ? find_disorder(sorter, words, count) : 0;
+	unsigned	bits;
+	unsigned	first = DIGIT_BITS;
+	unsigned	shift;
+
+	if (count <= INSERTION_LIMIT)
+		insertion_sort_entries(words, count);
+	if (varying == 0)
+		return;
+	bits = 64 - (unsigned) __builtin_clzll(varying);
+	if (count <= CACHE_ENTRIES)
+		first += 64 - (unsigned) __builtin_clzll(count);
+	shift = bits > first ? bits - first : 0;
+	sort_entries(sorter, words, scratch, count, shift, bits - shift);
+	for (size_t start = 0, end = 1; shift > 0 && start < count; end++)
+		if (end == count || words[end] >> shift != words[start] >> shift)
+		{
+			if (end - start > 1)
+				sort_words(sorter, words + start, scratch, end - start);
+			start = end;
+		}
+}
+
+void
+gpusort_radix_sort_words(uint64_t *words, uint64_t *scratch, size_t count, GsLookCallback look)
+{
+	Sorter		sorter = {NULL, look};
+
+	sort_words(&sorter, words, scratch, count);
 }

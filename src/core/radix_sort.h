@@ -147,6 +147,13 @@ extern void gpusort_radix_sort_by_values(uint64_t *entries,
 										 uint64_t *scratch,
 										 size_t count, GsLookCallback look);
 
+/*
+ * Sort words that have no rows, in ascending order.  'scratch' and 'look' are as above; if the
+ * callback leaves the sort, words can be there twice.
+ */
+extern void gpusort_radix_sort_words(uint64_t *words, uint64_t *scratch, size_t count,
+									 GsLookCallback look);
+
 /* Returns the value in an entry. */
 static inline uint32_t
 gpusort_entry_value(uint64_t entry)

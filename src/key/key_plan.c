@@ -28,6 +28,7 @@
  */
 #include "compat.h"
 
+#include "access/tupmacs.h"
 #include "utils/memutils.h"
 
 #include "core/radix_sort.h"
@@ -36,6 +37,7 @@
 #include "key/key_plan.h"
 #include "key/type_words.h"
 #include "settings.h"
+#include "work.h"
 
 #define WORD_BITS	64
 #define MAX_BITS	(GPUSORT_CPU_MAX_KEY_WORDS * WORD_BITS)
@@ -420,6 +422,86 @@ gpusort_key_plan_encode(const GsKeyPlan *plan, const Datum *values,
 		*key = column_word(first, values[first->attno - 1], 0,
 						   first->encoding.bits);
 	return !first_is_null;
+}
+
+/* ----------------------------------------------------------------
+ *		numbers
+ *
+ * The word of a number is its bits, some of them inverted: see core/key_codec.h.
+ * ----------------------------------------------------------------
+ */
+
+/* How numbers of one type become words. */
+typedef struct GsNumberBits
+{
+	uint64		sign;			/* the highest bit */
+	uint64		inverted;		/* bits that are inverted in each word */
+	uint64		if_negative;	/* likewise, if the sign is set */
+	uint64		greatest;		/* the greatest number, of any sign, not NaN */
+} GsNumberBits;
+
+/* Returns false if the plan is not for numbers of that length, or encodes some as others. */
+static bool
+get_number_bits(const GsKeyPlan *plan, Size length, GsNumberBits *bits)
+{
+	const GsKeyColumn *column = &plan->columns[0];
+	GsEncodingKind kind = column->encoding.kind;
+
+	if (plan->ncolumns > 1 || kind < GS_ENCODE_UINT8 || kind > GS_ENCODE_FLOAT8 ||
+		column->encoding.bits != length * BITS_PER_BYTE || GPUSORT_IS_WRONG(GS_WRONG_ENCODING))
+		return false;
+	bits->sign = UINT64CONST(1) << (column->encoding.bits - 1);
+	bits->inverted = gpusort_key_encoding_word(&column->encoding, (Datum) 0, 0);
+	if (column->descending)
+		bits->inverted ^= bits->sign | (bits->sign - 1);
+	bits->if_negative = 0;
+	bits->greatest = bits->sign - 1;
+	if (kind >= GS_ENCODE_FLOAT4)
+	{
+		bits->if_negative = bits->sign - 1;
+		bits->greatest = kind == GS_ENCODE_FLOAT4 ? UINT64CONST(0x7F800000) :
+			UINT64CONST(0x7FF0000000000000);
+	}
+	return true;
+}
+
+bool
+gpusort_key_plan_encode_numbers(const GsKeyPlan *plan, const char *values, Size length,
+								uint32 count, uint64 *words)
+{
+	GsNumberBits bits;
+	bool		odd = false;
+
+	if (!get_number_bits(plan, length, &bits))
+		return false;
+	gpusort_work_add(count * (length + sizeof(uint64)));
+	for (uint32 i = 0; i < count; i++)
+	{
+		uint64		value = (uint64) fetch_att(values + i * length, true, length) &
+			(bits.sign | (bits.sign - 1));
+
+		odd |= (value & ~bits.sign) > bits.greatest ||
+			(value == bits.sign && bits.if_negative != 0);
+		words[i] = value ^ bits.inverted ^ (value & bits.sign ? bits.if_negative : 0);
+	}
+	return !odd;
+}
+
+void
+gpusort_key_plan_decode_numbers(const GsKeyPlan *plan, const uint64 *words, Size length,
+								uint32 count, char *values)
+{
+	GsNumberBits bits;
+
+	(void) get_number_bits(plan, length, &bits);
+	gpusort_work_add(count * (length + sizeof(uint64)));
+	for (uint32 i = 0; i < count; i++)
+	{
+		uint64		value = words[i] ^ bits.inverted;
+
+		value ^= value & bits.sign ? bits.if_negative : 0;
+		store_att_byval(values + i * length, (Datum) value, length);
+	}
 }
 
 /* ----------------------------------------------------------------

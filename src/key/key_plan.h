@@ -139,6 +139,17 @@ extern bool gpusort_key_plan_encode(const GsKeyPlan *plan,
 									uint64 *key);
 
 /*
+ * Encode values of the only sort key, none of them NULL, which follow each other and have 'length'
+ * bytes each, into keys of one word.  Returns false, and the words are undefined, if the values
+ * cannot be told from the words: they are -0, NaN, or not numbers that are passed by value.
+ * Otherwise decode() returns the values of such words.
+ */
+extern bool gpusort_key_plan_encode_numbers(const GsKeyPlan *plan, const char *values,
+											Size length, uint32 count, uint64 *words);
+extern void gpusort_key_plan_decode_numbers(const GsKeyPlan *plan, const uint64 *words,
+											Size length, uint32 count, char *values);
+
+/*
  * If a plan is not exact, further words can break ties.  A cursor stands at
  * the words that were encoded last, as many as a key has; initialize it with
  * zeros.  In all functions with a cursor, values[k] is the value of sort key

@@ -158,14 +158,17 @@ get_sorted_order(FunctionCallInfo fcinfo, const GsArrayElements *elements,
 		gpusort_element_order_apply(get_order(fcinfo, elements->type, direction), elements);
 }
 
-/* Make an array of the sorted elements in the memory context 'target'. */
+/*
+ * Make an array of the sorted elements in the memory context 'target', or of 'own', their array if
+ * that may be overwritten.
+ */
 static ArrayType *
 make_sorted(FunctionCallInfo fcinfo, const GsArrayElements *elements,
-			const GsSortDirection *direction, MemoryContext target)
+			const GsSortDirection *direction, ArrayType *own, MemoryContext target)
 {
 	ArrayType  *result = elements->count < 2 ? NULL :
 		gpusort_element_order_sort(get_order(fcinfo, elements->type, direction),
-								   elements, target);
+								   elements, own, target);
 
 	if (result == NULL)
 		result = gpusort_elements_rearrange(elements,
@@ -208,15 +211,17 @@ gpusort_sort_call_return(FunctionCallInfo fcinfo, ArrayType *array,
 						 const GsSortDirection *direction, bool positions)
 {
 	MemoryContext caller = begin_sort();
+	bool		is_copy = (Pointer) array != PG_GETARG_POINTER(0);
 	GsArrayElements elements;
 	ArrayType  *result;
 
 	gpusort_elements_open(&elements, array);
 	result = positions ?
 		make_positions(get_sorted_order(fcinfo, &elements, direction), elements.count, caller) :
-		make_sorted(fcinfo, &elements, direction, caller);
+		make_sorted(fcinfo, &elements, direction, is_copy ? array : NULL, caller);
 	end_sort(caller);
-	PG_FREE_IF_COPY(array, 0);
+	if (result != array)
+		PG_FREE_IF_COPY(array, 0);
 	PG_RETURN_ARRAYTYPE_P(result);
 }
 

@@ -115,13 +115,13 @@ extern uint64 *gpusort_element_order_apply(GsElementOrder *order,
 										   const GsArrayElements *elements);
 
 /*
- * Returns a sorted copy of the array, made in the memory context 'target', or
- * NULL if the caller has to call gpusort_element_order_apply() instead.  The
- * sort is stable.
+ * Returns a sorted array or NULL, if the caller has to call gpusort_element_order_apply() instead.
+ * It is made in the memory context 'target', or is 'own', the array of the elements if that may be
+ * overwritten, and otherwise NULL.  The sort is stable.
  */
 extern ArrayType *gpusort_element_order_sort(const GsElementOrder *order,
 											 const GsArrayElements *elements,
-											 MemoryContext target);
+											 ArrayType *own, MemoryContext target);
 
 /* ---- What calls of the SQL functions have in common: array_sort.c ---- */
 

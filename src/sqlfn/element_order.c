@@ -8,6 +8,9 @@
  * only compared.  If the encoding is exact, a GPU sorts the elements, if there are many and one is
  * available.  All of these sorts are stable.
  *
+ * Numbers that can be told from their words are sorted as words alone, and the sorted array is made
+ * from these: that accesses memory in sequence only.
+ *
  * Memory is not limited by a budget here: the array and the result are in
  * memory in any case, and there is no other sort that could take the elements
  * over.
@@ -135,6 +138,7 @@ check_element(GsCheckedRows *checked, Datum value, bool value_isnull)
 	return false;
 }
 
+/* Are the elements in the order of the entries or, if that is NULL, as they are? */
 static bool
 are_in_order(const GsElementOrder *order, const GsArrayElements *elements,
 			 const uint64 *entries)
@@ -153,7 +157,7 @@ are_in_order(const GsElementOrder *order, const GsArrayElements *elements,
 		gpusort_work_add(sizeof(uint64));
 		if (gpusort_checked_rows_passes(&checked))
 			continue;
-		isnull = !gpusort_elements_get(elements, (uint32) entries[i], &value);
+		isnull = !gpusort_elements_get(elements, entries != NULL ? (uint32) entries[i] : i, &value);
 		if (!check_element(&checked, value, isnull))
 			return false;
 	}
@@ -425,6 +429,54 @@ order_by_radix(GsElementOrder *order, const GsArrayElements *elements,
 	return gpusort_key_sort_entries(key_sort);
 }
 
+/*
+ * Sort numbers as words, to be the data of an array, which may be their own.  Returns false, and
+ * writes nothing, if they cannot be told from words.
+ */
+static bool
+sort_as_words(const GsElementOrder *order, const GsArrayElements *elements,
+			  GsArraySortTimer *timer, char *dest)
+{
+	GsBudget   *unlimited = gpusort_budget_create(SIZE_MAX);
+	Size		bytes = elements->count * sizeof(uint64);
+	uint64	   *words;
+	uint64	   *scratch;
+	bool		done = true;
+
+	(void) gpusort_budget_reserve(unlimited, 2 * bytes);
+	words = gpusort_budget_alloc(unlimited, bytes);
+	if (words == NULL)
+		report_out_of_memory(elements);
+	for (int i = 0; done && i < elements->count; i += GPUSORT_ROWS_PER_LOOK)
+	{
+		CHECK_FOR_INTERRUPTS();
+		done = gpusort_key_plan_encode_numbers(order->key_plan,
+											   elements->data + i * elements->stride,
+											   elements->stride,
+											   Min(elements->count - i, GPUSORT_ROWS_PER_LOOK),
+											   words + i);
+	}
+	if (done)
+	{
+		scratch = gpusort_budget_alloc(unlimited, bytes);
+		if (scratch == NULL)
+			report_out_of_memory(elements);
+		gpusort_radix_sort_words((uint64_t *) words, (uint64_t *) scratch, elements->count,
+								 gpusort_key_sort_check_interrupts);
+		gpusort_budget_free(unlimited, scratch);
+		for (int i = 0; i < elements->count; i += GPUSORT_ROWS_PER_LOOK)
+		{
+			CHECK_FOR_INTERRUPTS();
+			gpusort_key_plan_decode_numbers(order->key_plan, words + i, elements->stride,
+											Min(elements->count - i, GPUSORT_ROWS_PER_LOOK),
+											dest + i * elements->stride);
+		}
+		count_sort(timer, GS_KIND_CPU, unlimited->used);
+	}
+	gpusort_budget_free(unlimited, words);
+	return done;
+}
+
 /* ----------------------------------------------------------------
  *		by a GPU
  * ----------------------------------------------------------------
@@ -594,25 +646,34 @@ gpusort_element_order_apply(GsElementOrder *order, const GsArrayElements *elemen
 }
 
 ArrayType *
-gpusort_element_order_sort(const GsElementOrder *order,
-						   const GsArrayElements *elements,
-						   MemoryContext target)
+gpusort_element_order_sort(const GsElementOrder *order, const GsArrayElements *elements,
+						   ArrayType *own, MemoryContext target)
 {
 	GsArraySortTimer *timer;
 	ArrayType  *result;
+	GsArrayElements sorted = *elements;
 
 	/*
-	 * The session's rows are the elements themselves, so these must be passed
-	 * by value.
+	 * The session's rows are the elements themselves, and so are words, so
+	 * these must be passed by value.
 	 */
-	if (!is_trusted(order) || !may_use_gpu(order, elements) || !elements->typbyval ||
-		elements->offsets != NULL)
+	if (!is_trusted(order) || !elements->typbyval || elements->offsets != NULL)
 		return NULL;
 	timer = begin_timer(elements->count);
-	result = gpusort_elements_make_array(elements, target);
-	if (sort_on_gpu(order, elements, true, timer, ARR_DATA_PTR(result)))
+	if (may_use_gpu(order, elements))
+	{
+		/* If the GPU fails, the elements are still needed. */
+		result = gpusort_elements_make_array(elements, target);
+		if (sort_on_gpu(order, elements, true, timer, ARR_DATA_PTR(result)))
+			return result;
+		pfree(result);
+	}
+	result = own != NULL ? own : gpusort_elements_make_array(elements, target);
+	sorted.data = ARR_DATA_PTR(result);
+	if (sort_as_words(order, elements, timer, sorted.data) && are_in_order(order, &sorted, NULL))
 		return result;
 	timer->ended = true;		/* they have to be sorted in another way */
-	pfree(result);
+	if (result != own)
+		pfree(result);
 	return NULL;
 }

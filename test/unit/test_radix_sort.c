@@ -494,18 +494,23 @@ compare_entries(const void *a, const void *b)
 }
 
 /*
- * Sorts entries by their values, and compares rows and values with the result
- * of qsort().
+ * Sorts entries by their values, and as words, and compares both with the result of qsort().
  */
 static bool
 sort_by_values_is_right(uint64_t *entries, size_t count)
 {
 	uint64_t   *expected = must_allocate(count * sizeof(uint64_t));
 	uint64_t   *scratch = must_allocate(count * sizeof(uint64_t));
-	bool		right = true;
+	uint64_t   *words = must_allocate(count * sizeof(uint64_t));
+	bool		right;
 
 	memcpy(expected, entries, count * sizeof(uint64_t));
 	qsort(expected, count, sizeof(uint64_t), compare_entries);
+	memcpy(words, entries, count * sizeof(uint64_t));
+	gpusort_radix_sort_words(words, scratch, count, NULL);
+	right = memcmp(words, expected, count * sizeof(uint64_t)) == 0;
+	if (!right)
+		tap_note("%zu words are not in order", count);
 	gpusort_radix_sort_by_values(entries, scratch, count, NULL);
 	for (size_t i = 0; i < count && right; i++)
 	{
@@ -516,6 +521,7 @@ sort_by_values_is_right(uint64_t *entries, size_t count)
 					 " instead of %016" PRIx64,
 					 i, count, entries[i], expected[i]);
 	}
+	free(words);
 	free(scratch);
 	free(expected);
 	return right;
