@@ -26,6 +26,7 @@
 #include "utils/memutils.h"
 #include "utils/typcache.h"
 
+#include "core/copy_bytes.h"
 #include "key/distrust.h"
 #include "key/key_comparison.h"
 #include "key/key_plan.h"
@@ -525,6 +526,9 @@ begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
 	return session;
 }
 
+/* Put numbers together if there are as many, or else one by one. */
+#define NUMBERS_AT_ONCE		256
+
 /*
  * Put all elements into the session, accompanied by themselves or by their
  * numbers.  Returns false after a failure.
@@ -533,33 +537,45 @@ static bool
 put_elements(GsGpuSession *session, const GsArrayElements *elements,
 			 bool themselves)
 {
-	for (int i = 0; i < elements->count; i++)
-	{
-		Datum		values[ROW_COLUMNS] = {Int32GetDatum(i)};
-		bool		isnull[ROW_COLUMNS] = {0};
+	int			end;
 
+	for (int start = 0; start < elements->count; start = end)
+	{
+		end = Min(elements->count - start, NUMBERS_AT_ONCE) + start;
 		CHECK_FOR_INTERRUPTS();
-		isnull[1] = !gpusort_elements_get(elements, i, &values[1]);
-		if (themselves)
-			values[0] = values[1];
-		if (!gpusort_gpu_session_put(session, values, isnull))
-			return false;
+		if (themselves &&
+			gpusort_gpu_session_put_numbers(session, elements->data + start * elements->stride,
+											elements->stride, end - start))
+			continue;
+		for (int i = start; i < end; i++)
+		{
+			Datum		values[ROW_COLUMNS] = {Int32GetDatum(i)};
+			bool		isnull[ROW_COLUMNS] = {0};
+
+			CHECK_FOR_INTERRUPTS();
+			isnull[1] = !gpusort_elements_get(elements, i, &values[1]);
+			if (themselves)
+				values[0] = values[1];
+			if (!gpusort_gpu_session_put(session, values, isnull))
+				return false;
+		}
 	}
 	return true;
 }
 
 /*
  * Fetch what accompanies the sorted elements: the elements, as the data of an array, or their
- * numbers as words.  Returns false after a failure.
+ * numbers as words.  Returns false after a failure, or if the elements are not in order.
  */
 static bool
 fetch_sorted(const GsElementOrder *order, GsGpuSession *session,
 			 const GsArrayElements *elements, bool themselves, void *dest)
 {
-	GsCheckedRows checked;
+	GsArrayElements sorted = *elements;
+	GsRowsInPlace rows;
 
-	begin_check(order, &checked);
-	for (int i = 0; i < elements->count; i++)
+	sorted.data = dest;
+	for (int i = 0; i < elements->count; i += rows.nrows)
 	{
 		Datum		value;
 		bool		isnull;
@@ -567,14 +583,20 @@ fetch_sorted(const GsElementOrder *order, GsGpuSession *session,
 		CHECK_FOR_INTERRUPTS();
 		if (!gpusort_gpu_session_get(session, i, &value, &isnull))
 			return false;
+		rows.nrows = 1;
 		if (!themselves)
 			((uint64 *) dest)[i] = (uint32) DatumGetInt32(value);
-		else if (checked.check != NULL && !check_element(&checked, value, isnull))
+		else if (!gpusort_gpu_session_in_place(session, i, &rows))
 			return false;
 		else
-			store_att_byval((char *) dest + i * elements->stride, value, elements->typlen);
+		{
+			rows.nrows = Min(rows.nrows, GPUSORT_ROWS_PER_LOOK);
+			gpusort_work_add(rows.nrows * rows.row_bytes);
+			gpusort_copy_values(sorted.data + i * elements->stride, elements->stride,
+								rows.first, rows.row_bytes, elements->stride, rows.nrows);
+		}
 	}
-	return true;
+	return !themselves || are_in_order(order, &sorted, NULL);
 }
 
 /*

@@ -23,6 +23,7 @@
  */
 #include "compat.h"
 
+#include "core/copy_bytes.h"
 #include "service/service_client.h"
 #include "settings.h"
 #include "sort/base/budget.h"
@@ -330,6 +331,27 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 											fill->end - fill->next);
 	}
 	end_row(session, fill, key, row_bytes);
+	return true;
+}
+
+bool
+gpusort_gpu_session_put_numbers(GsGpuSession *session, const char *values, Size length,
+								uint32 count)
+{
+	const GsRowFormat *format = session->format;
+	GsChunkFill *fill = &session->fills[GS_PART_REGULAR];
+	Size		bytes = count * format->packed_bytes;
+
+	if (count > fill->max_rows - fill->rows || format->variable || format->ncolumns != 1 ||
+		!gpusort_key_plan_encode_numbers(session->spec->key_plan, values, length, count,
+										 fill->keys[0]))
+		return false;
+	gpusort_work_add(bytes);
+	memset(fill->next, 0, bytes);
+	gpusort_copy_values(fill->next, format->packed_bytes, values, length, length, count);
+	fill->keys[0] += count;
+	fill->next += bytes;
+	fill->rows += count;
 	return true;
 }
 

@@ -50,6 +50,14 @@ extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);
 extern bool gpusort_gpu_session_put(GsGpuSession *session,
 									const Datum *values, const bool *isnull);
 
+/*
+ * Add rows of one column, numbers of 'length' bytes each that follow each other.  Returns false,
+ * and adds nothing, if put() has to add them one by one: as gpusort_key_plan_encode_numbers() does,
+ * and if the chunk has no room for all of them.
+ */
+extern bool gpusort_gpu_session_put_numbers(GsGpuSession *session, const char *values,
+											Size length, uint32 count);
+
 /* After the last row: hand over the rows that have been added.  Returns false as put() does. */
 extern bool gpusort_gpu_session_flush(GsGpuSession *session);
 
