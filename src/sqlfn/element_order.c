@@ -690,6 +690,10 @@ gpusort_element_order_sort(const GsElementOrder *order, const GsArrayElements *e
 			return result;
 		pfree(result);
 	}
+	/* An array may have a bitmap without a NULL in it, which the result does not have. */
+	if (own != NULL &&
+		VARSIZE(own) != ARR_OVERHEAD_NONULLS(elements->ndim) + elements->data_bytes)
+		own = NULL;
 	result = own != NULL ? own : gpusort_elements_make_array(elements, target);
 	sorted.data = ARR_DATA_PTR(result);
 	if (sort_as_words(order, elements, timer, sorted.data) && are_in_order(order, &sorted, NULL))
