@@ -150,7 +150,7 @@ OBJS = \
 	src/sqlfn/status.o \
 	src/pg_gpusort.o
 
-GPUSORT_VERSION = 1.0.0
+GPUSORT_VERSION = 1.1.0
 
 PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/cuda -Ibuild -DGPUSORT_VERSION='"$(GPUSORT_VERSION)"'
 
