@@ -40,6 +40,8 @@ int			gpusort_pool_size = 0;
 static int	device_memory = 0;	/* kB, or 0 for no limit */
 static int	max_device_memory = 0;	/* likewise */
 int			gpusort_max_sessions_per_backend = -1;
+int			gpusort_max_sessions_per_role = -1;
+int			gpusort_max_device_memory_per_role = 0;
 int			gpusort_device_timeout = 60;
 int			gpusort_warm_memory = -1;
 int			gpusort_warm_memory_timeout = 60;
@@ -208,12 +210,18 @@ gpusort_settings_work_mem(void)
 	return gpusort_work_mem == -1 ? work_mem : gpusort_work_mem;
 }
 
+/* Returns the lower one of two limits, of which 0 is none. */
+static int
+lower_limit(int a, int b)
+{
+	return a == 0 || b == 0 ? Max(a, b) : Min(a, b);
+}
+
 int
 gpusort_settings_device_memory(void)
 {
-	if (max_device_memory == 0 || device_memory == 0)
-		return Max(device_memory, max_device_memory);
-	return Min(device_memory, max_device_memory);
+	return lower_limit(lower_limit(device_memory, max_device_memory),
+					   gpusort_max_device_memory_per_role);
 }
 
 /*
@@ -385,6 +393,20 @@ gpusort_settings_init(void)
 							&gpusort_max_sessions_per_backend,
 							-1, -1, INT_MAX,
 							PGC_SUSET, GUC_EXPLAIN,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_gpusort.max_sessions_per_role",
+							"Sets the maximum number of sessions of the GPU service that all backends of a role can use at the same time.",
+							"-1 means no limit.",
+							&gpusort_max_sessions_per_role,
+							-1, -1, INT_MAX,
+							PGC_SUSET, GUC_EXPLAIN,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_gpusort.max_device_memory_per_role",
+							"Sets the maximum device memory that all sorts of a role can use at the same time.",
+							"0 means no limit.",
+							&gpusort_max_device_memory_per_role,
+							0, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_KB | GUC_EXPLAIN,
 							NULL, NULL, NULL);
 #ifdef GPUSORT_FAULTS
 	DefineCustomStringVariable("pg_gpusort.debug_fault",

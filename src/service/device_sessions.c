@@ -98,6 +98,21 @@ change_state(GsSlot *slot, uint32 from, GsSlotState to)
 		SetLatch(slot->client);
 }
 
+/* Returns why a session fails with a status of the device library. */
+static GsReason
+failure_of_status(GsStatus status)
+{
+	switch (status)
+	{
+		case GPUSORT_DEVICE_MEMORY:
+			return GS_REASON_DEVICE_MEMORY;
+		case GPUSORT_DEVICE_LOST:
+			return GS_REASON_SERVICE_LOST;
+		default:
+			return GS_REASON_DEVICE_ERROR;
+	}
+}
+
 static void
 fail_session(uint32 s, GsStatus status)
 {
@@ -112,7 +127,7 @@ fail_session(uint32 s, GsStatus status)
 	served[s].failed = true;
 	served[s].ntransfers = 0;	/* chunks in transfer are dropped with the
 								 * session */
-	slot->status = status;
+	slot->failure = failure_of_status(status);
 	strlcpy(slot->message, message, GPUSORT_MESSAGE_BYTES);
 	pg_write_barrier();
 	while (state != GS_SLOT_CLOSING &&
@@ -212,6 +227,65 @@ static uint64
 within_limit(uint64 limit, uint64 bytes)
 {
 	return limit > 0 ? Min(bytes, limit) : bytes;
+}
+
+/* ----------------------------------------------------------------
+ *		shares of roles
+ *
+ * Only this process opens sessions and gives them device memory, one after the other.  So two
+ * sessions of a role cannot both take what is left of its share.
+ * ----------------------------------------------------------------
+ */
+
+typedef struct GsRoleUse
+{
+	uint32		sessions;
+	uint64		memory;
+} GsRoleUse;
+
+/* Set how much device memory counts for a session. */
+static void
+count_memory(uint32 s, uint64 bytes)
+{
+	pg_atomic_write_u64(&gpusort_service->slots[s].device_memory, bytes);
+}
+
+/* Returns what the other sessions of a session's role have. */
+static GsRoleUse
+others_of_role(uint32 s)
+{
+	GsSlot	   *slots = gpusort_service->slots;
+	GsRoleUse	use = {0};
+
+	for (uint32 other = 0; other < gpusort_service->nslots; other++)
+	{
+		if (other == s || !served[other].open ||
+			slots[other].request.role != slots[s].request.role)
+			continue;
+		use.sessions++;
+		use.memory += pg_atomic_read_u64(&slots[other].device_memory);
+	}
+	return use;
+}
+
+/* Would a session have more memory than is left of its role's share? */
+static bool
+exceeds_share(uint32 s, uint64 bytes)
+{
+	uint64		share = gpusort_service->slots[s].request.role_memory;
+
+	return share > 0 && others_of_role(s).memory + bytes > share;
+}
+
+/* Returns why a role's share does not allow one more session, or GS_REASON_NONE. */
+static GsReason
+check_share(uint32 s)
+{
+	const GsSlotRequest *request = &gpusort_service->slots[s].request;
+
+	if (others_of_role(s).sessions >= request->role_sessions)
+		return GS_REASON_ROLE_SESSIONS;
+	return exceeds_share(s, expected_memory(request)) ? GS_REASON_ROLE_MEMORY : GS_REASON_NONE;
 }
 
 /*
@@ -326,10 +400,15 @@ open_session(uint32 s)
 
 	close_ended_sessions();
 	memset(session, 0, offsetof(GsServedSlot, transfers));
-	session->device = choose_device(&slot->request);
-	if (session->device < 0)
+	slot->failure = check_share(s);
+	if (slot->failure == GS_REASON_NONE)
 	{
-		slot->status = GPUSORT_DEVICE_MEMORY;
+		session->device = choose_device(&slot->request);
+		if (session->device < 0)
+			slot->failure = GS_REASON_DEVICE_MEMORY;
+	}
+	if (slot->failure != GS_REASON_NONE)
+	{
 		change_state(slot, GS_SLOT_OPENING, GS_SLOT_FAILED);
 		return;
 	}
@@ -337,6 +416,7 @@ open_session(uint32 s)
 	slot->device = session->device;
 	pg_atomic_fetch_add_u32(&gpusort_service->devices[session->device].sessions,
 							1);
+	count_memory(s, expected_memory(&slot->request));
 	set_alloc_fault(s, true);
 	status = reach_fault(s, "open");
 	speak_for(s, expected_memory(&slot->request));
@@ -397,6 +477,12 @@ has_room(uint32 s, GsNullPart part, const GsChunk *chunk)
 
 	if (limit > 0 && then > limit)
 		return false;
+	if (then > pg_atomic_read_u64(&gpusort_service->slots[s].device_memory))
+	{
+		if (exceeds_share(s, then))
+			return false;
+		count_memory(s, then);
+	}
 	if (more <= session->spoken_for)
 	{
 		speak_for(s, session->spoken_for - more);
@@ -639,6 +725,7 @@ sort_session(uint32 s)
 	}
 	session->sorted = true;
 	speak_for(s, 0);
+	count_memory(s, session_memory(session, GS_PART_REGULAR, NULL));
 	(void) gpusort_devices_memory(session->device);
 	change_state(slot, GS_SLOT_SORTING, GS_SLOT_SORTED);
 }
@@ -655,6 +742,7 @@ release_session(uint32 s)
 		session->parts[p] = NULL;
 	}
 	speak_for(s, 0);
+	count_memory(s, 0);
 	session->full = true;
 	(void) gpusort_devices_memory(session->device);
 	change_state(&gpusort_service->slots[s], GS_SLOT_RELEASING, GS_SLOT_RELEASED);

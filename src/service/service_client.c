@@ -12,6 +12,7 @@
  */
 #include "compat.h"
 
+#include "miscadmin.h"
 #include "storage/latch.h"
 #include "storage/spin.h"
 #include "utils/float.h"
@@ -165,20 +166,6 @@ wait_for_service(const GsClient *client, GsClientWait wait)
 	wait_for(wait, client->joined ? JOINED_LOOK_MS : LOOK_AROUND_MS);
 }
 
-static GsReason
-failure_of_status(GsStatus status)
-{
-	switch (status)
-	{
-		case GPUSORT_DEVICE_MEMORY:
-			return GS_REASON_DEVICE_MEMORY;
-		case GPUSORT_DEVICE_LOST:
-			return GS_REASON_SERVICE_LOST;
-		default:
-			return GS_REASON_DEVICE_ERROR;
-	}
-}
-
 static void
 log_failure(const GsClient *client)
 {
@@ -199,7 +186,7 @@ has_failed(GsClient *client)
 	else if (slot_state(client) == GS_SLOT_FAILED)
 	{
 		pg_read_barrier();
-		client->failure = failure_of_status(client->slot->status);
+		client->failure = client->slot->failure;
 		if (client->failure == GS_REASON_DEVICE_ERROR)
 			log_failure(client);
 	}
@@ -337,6 +324,10 @@ fill_request(GsSlotRequest *request, const GsClientOptions *options)
 		session->chunk_bytes -= MAXALIGN(gpusort_ties_words(session->chunk_rows) * sizeof(uint32));
 	expect_rows(request, options->expected_rows, options->expected_row_bytes);
 	session->device_memory_limit = (uint64) gpusort_settings_device_memory() * 1024;
+	request->role = GetAuthenticatedUserId();
+	request->role_sessions = gpusort_max_sessions_per_role < 0 ?
+		PG_UINT32_MAX : (uint32) gpusort_max_sessions_per_role;
+	request->role_memory = (uint64) gpusort_max_device_memory_per_role * 1024;
 	request->fault = gpusort_fault_of_service();
 }
 

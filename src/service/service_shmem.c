@@ -131,6 +131,7 @@ init_service(GsService *service)
 	for (int s = 0; s < GPUSORT_SLOTS; s++)
 	{
 		pg_atomic_init_u32(&service->slots[s].state, GS_SLOT_FREE);
+		pg_atomic_init_u64(&service->slots[s].device_memory, 0);
 		pg_atomic_init_u32(&service->slots[s].ring_head, 0);
 		SpinLockInit(&service->slots[s].take_lock);
 		for (int r = 0; r < GPUSORT_MAX_CHUNKS; r++)

@@ -25,6 +25,7 @@
 #include "storage/spin.h"
 
 #include "gpusort_device.h"
+#include "reason.h"
 
 /* Maximum number of concurrent sessions, and of GPUs. */
 #define GPUSORT_SLOTS			64
@@ -102,6 +103,10 @@ typedef struct GsSlotRequest
 {
 	GsSessionOptions options;	/* of the session of all rows */
 	uint64		expected_bytes; /* of all rows, without keys */
+	Oid			role;			/* who has logged in */
+	uint32		role_sessions;	/* most sessions of all backends of the role */
+	uint64		role_memory;	/* most device memory of these, or 0 for no
+								 * limit */
 	GsFault		fault;
 } GsSlotRequest;
 
@@ -130,10 +135,16 @@ typedef struct GsSlot
 
 	/* The answer, written by the device process before it sets the state. */
 	int			device;			/* index in GsService.devices */
-	GsStatus	status;			/* why it FAILED */
+	GsReason	failure;		/* why it FAILED */
 	char		message[GPUSORT_MESSAGE_BYTES];
 	uint32		refused;		/* number of chunks refused for lack of room */
 	GsSlotResult result;
+
+	/*
+	 * Written by the device process: the bytes of device memory that the
+	 * session holds, or until it is sorted, that it may come to hold.
+	 */
+	pg_atomic_uint64 device_memory;
 
 	/*
 	 * Chunks that the clients hand over, in order.  A client takes a position
