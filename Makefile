@@ -58,6 +58,8 @@ OBJS = \
 	src/service/device_trial.o \
 	src/service/devices.o \
 	src/service/device_sessions.o \
+	src/service/device_parking.o \
+	src/service/parked_rows.o \
 	src/service/device_process.o \
 	src/service/fault.o \
 	src/service/service_client.o \

@@ -47,6 +47,7 @@ SET pg_gpusort.max_device_memory = 0;
 SET pg_gpusort.max_sessions_per_backend = 64;
 SET pg_gpusort.max_sessions_per_role = 64;
 SET pg_gpusort.max_device_memory_per_role = 0;
+SET pg_gpusort.idle_session_timeout = 0;
 LOAD '/no/such/library';
 SELECT name FROM pg_settings WHERE name = 'pg_gpusort.device_library';
 RESET ROLE;

@@ -42,6 +42,7 @@ static int	max_device_memory = 0;	/* likewise */
 int			gpusort_max_sessions_per_backend = -1;
 int			gpusort_max_sessions_per_role = -1;
 int			gpusort_max_device_memory_per_role = 0;
+int			gpusort_idle_session_timeout = 0;
 int			gpusort_device_timeout = 60;
 int			gpusort_warm_memory = -1;
 int			gpusort_warm_memory_timeout = 60;
@@ -407,6 +408,13 @@ gpusort_settings_init(void)
 							&gpusort_max_device_memory_per_role,
 							0, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_KB | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_gpusort.idle_session_timeout",
+							"Sets for how long sorted rows that nobody reads stay on a device.",
+							"After this time they are written to a temporary file. 0 means that they stay.",
+							&gpusort_idle_session_timeout,
+							0, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 #ifdef GPUSORT_FAULTS
 	DefineCustomStringVariable("pg_gpusort.debug_fault",

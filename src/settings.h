@@ -69,6 +69,7 @@ extern int	gpusort_pool_size;	/* kB, or 0 for no GPU service */
 extern int	gpusort_max_sessions_per_backend;	/* or -1 for half of them */
 extern int	gpusort_max_sessions_per_role;	/* or -1 for no limit */
 extern int	gpusort_max_device_memory_per_role; /* kB, or 0 for no limit */
+extern int	gpusort_idle_session_timeout;	/* ms, or 0 for no limit */
 extern int	gpusort_device_timeout; /* s, or 0 for no limit */
 extern int	gpusort_warm_memory;	/* kB, or -1 for a part of the machine's */
 extern int	gpusort_warm_memory_timeout;	/* s */

@@ -26,12 +26,12 @@
 /*
  * NAP_US is how long to nap while work is in progress, and for NAPS_AFTER_WORK
  * naps after the last work.  Otherwise the process sleeps for up to
- * IDLE_SECONDS.  While it naps, clients need not wake it up, which costs them
+ * IDLE_MS.  While it naps, clients need not wake it up, which costs them
  * more than writing a thousand rows.
  */
 #define NAP_US				50
 #define NAPS_AFTER_WORK		40
-#define IDLE_SECONDS		5
+#define IDLE_MS				5000
 
 static volatile sig_atomic_t end_requested = false;
 
@@ -91,13 +91,20 @@ nap(void)
 static bool
 sleep_until_woken(void)
 {
+	long		ms = gpusort_device_sessions_idle_ms(IDLE_MS);
 	struct timespec until;
 	int			result;
 	uint32		dozing = GS_DOZING;
 
 	(void) pg_atomic_compare_exchange_u32(&gpusort_service->asleep, &dozing, GS_ASLEEP);
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += IDLE_SECONDS;
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000)
+	{
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
 	while ((result = sem_timedwait(&gpusort_service->wakeup, &until)) != 0 &&
 		   errno == EINTR && !end_requested)
 		;

@@ -5,7 +5,8 @@
  *
  * The device process visits all slots in turn and does a little for each: it
  * starts asynchronous operations of the device library, and polls those that
- * it started before.  It waits only for sorts, which take some milliseconds.
+ * it started before.  It waits only for sorts, which take some milliseconds,
+ * and for a chunk at a time of rows that are parked.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +17,7 @@
 
 #include "miscadmin.h"
 
-#include "service/devices.h"
+#include "service/device_sessions.h"
 #include "service/fault.h"
 #include "service/service_shmem.h"
 
@@ -52,30 +53,6 @@
  * again.
  */
 #define MEMORY_CHECK_BYTES	((uint64) 256 * 1024 * 1024)
-
-typedef struct GsTransfer
-{
-	GsPoolChunk *chunk;
-	GsTicket	ticket;
-} GsTransfer;
-
-/* The device process's data for the session of a slot. */
-typedef struct GsServedSlot
-{
-	bool		open;
-	int			device;
-	GsSession  *parts[GS_PARTS];
-	uint64		rows;			/* rows put so far */
-	uint64		spoken_for;		/* its share of the device's spoken_for */
-	bool		full;
-	bool		sorted;
-	bool		failed;
-	uint32		ring_tail;
-	uint32		faults;			/* how often the fault's point was reached */
-	bool		swap_rows;		/* the fault "swap", in the next chunk */
-	int			ntransfers;
-	GsTransfer	transfers[GPUSORT_MAX_CHUNKS];
-} GsServedSlot;
 
 static GsOpenDevices *devices;
 static GsServedSlot served[GPUSORT_SLOTS];
@@ -113,21 +90,17 @@ failure_of_status(GsStatus status)
 	}
 }
 
+/* A session cannot go on: note why, for its client. */
 static void
-fail_session(uint32 s, GsStatus status)
+fail_slot(uint32 s, GsReason reason, const char *message)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
 	uint32		state = pg_atomic_read_u32(&slot->state);
-	const char *message = devices->api->device_message(devices->use[served[s].device].device);
 
-	if (message[0] == '\0')
-		message = devices->api->status_text(status);
-	if (status == GPUSORT_DEVICE_LOST)
-		gpusort_devices_lose(served[s].device, message);
 	served[s].failed = true;
 	served[s].ntransfers = 0;	/* chunks in transfer are dropped with the
 								 * session */
-	slot->failure = failure_of_status(status);
+	slot->failure = reason;
 	strlcpy(slot->message, message, GPUSORT_MESSAGE_BYTES);
 	pg_write_barrier();
 	while (state != GS_SLOT_CLOSING &&
@@ -135,6 +108,19 @@ fail_session(uint32 s, GsStatus status)
 										   GS_SLOT_FAILED))
 		;
 	SetLatch(slot->client);
+}
+
+/* The same for a status of the device library.  This ends the process if the device is lost. */
+static void
+fail_session(uint32 s, GsStatus status)
+{
+	const char *message = devices->api->device_message(devices->use[served[s].device].device);
+
+	if (message[0] == '\0')
+		message = devices->api->status_text(status);
+	if (status == GPUSORT_DEVICE_LOST)
+		gpusort_devices_lose(served[s].device, message);
+	fail_slot(s, failure_of_status(status), message);
 }
 
 /* The fault "hang": serve no session until the client gives up this one. */
@@ -376,6 +362,22 @@ set_alloc_fault(uint32 s, bool on)
 								   on ? &settings : NULL);
 }
 
+/* Free the device memory of a session.  This waits for copies from and to the chunks. */
+static void
+end_parts(uint32 s)
+{
+	GsServedSlot *session = &served[s];
+
+	for (int p = 0; p < GS_PARTS; p++)
+	{
+		devices->api->session_end(session->parts[p]);
+		session->parts[p] = NULL;
+	}
+	speak_for(s, 0);
+	count_memory(s, 0);
+	(void) gpusort_devices_memory(session->device);
+}
+
 static void close_session(uint32 s);
 
 /* Close sessions whose clients have ended them, which frees memory for others. */
@@ -441,15 +443,11 @@ close_session(uint32 s)
 		GsServiceDevice *shared = &gpusort_service->devices[session->device];
 
 		(void) reach_fault(s, "close");
-
-		/* This waits for copies from and to the chunks. */
-		for (int p = 0; p < GS_PARTS; p++)
-			devices->api->session_end(session->parts[p]);
+		end_parts(s);
+		gpusort_parking_end(session);
 		set_alloc_fault(s, false);
-		speak_for(s, 0);
 		session->open = false;
 		pg_atomic_fetch_sub_u32(&shared->sessions, 1);
-		(void) gpusort_devices_memory(session->device);
 		if (session->sorted && session->rows > 0 && !session->failed)
 			gpusort_devices_succeeded(session->device);
 	}
@@ -556,6 +554,37 @@ put_chunk(uint32 s, GsPoolChunk *pool_chunk)
 		fail_session(s, status);
 }
 
+/* The fault "swap": exchange the first and the last row of a sorted chunk. */
+static void
+swap_rows(GsServedSlot *session, const GsPoolChunk *chunk)
+{
+	char	   *data = gpusort_chunk_address(chunk) + chunk->data_offset;
+	Size		row_bytes = chunk->data_bytes / chunk->rows;
+	char	   *last = data + (chunk->rows - 1) * row_bytes;
+
+	for (Size i = 0; i < row_bytes; i++)
+	{
+		char		byte = data[i];
+
+		data[i] = last[i];
+		last[i] = byte;
+	}
+	session->swap_rows = false;
+}
+
+/* A chunk is filled: let the process that has asked for it know. */
+static void
+deliver_chunk(GsServedSlot *session, GsPoolChunk *chunk)
+{
+	Latch	   *client = chunk->client;
+
+	if (unlikely(session->swap_rows))
+		swap_rows(session, chunk);
+	pg_write_barrier();
+	pg_atomic_write_u32(&chunk->state, GS_CHUNK_DONE);
+	SetLatch(client);
+}
+
 static void
 get_chunk(uint32 s, GsPoolChunk *pool_chunk)
 {
@@ -565,14 +594,25 @@ get_chunk(uint32 s, GsPoolChunk *pool_chunk)
 	GsSortedChunk target = {
 		.data = address + pool_chunk->data_offset
 	};
-	GsTicket	ticket;
+	GsTicket	ticket = 0;
 	GsStatus	status = reach_fault(s, "get");
 
 	if (slot->request.options.row_layout == GPUSORT_ROWS_VARIABLE)
 		target.lengths = (uint32_t *) (address + pool_chunk->lengths_offset);
 	if (slot->request.options.return_ties)
 		target.ties = (uint32_t *) (address + pool_chunk->ties_offset);
-	if (status == GPUSORT_OK)
+	if (status == GPUSORT_OK && session->place == GS_ROWS_PARKED)
+	{
+		if (!gpusort_parking_read(slot, session, pool_chunk, &target))
+		{
+			char		message[GPUSORT_MESSAGE_BYTES];
+
+			snprintf(message, sizeof(message), "could not read rows of an idle session from a file: %m");
+			fail_slot(s, GS_REASON_DEVICE_ERROR, message);
+			return;
+		}
+	}
+	else if (status == GPUSORT_OK)
 		status = devices->api->session_get(session->parts[pool_chunk->part],
 										   pool_chunk->number, &target, &ticket);
 	if (status != GPUSORT_OK)
@@ -583,7 +623,10 @@ get_chunk(uint32 s, GsPoolChunk *pool_chunk)
 	pool_chunk->rows = target.rows;
 	pool_chunk->first_row = target.first_row;
 	pool_chunk->data_bytes = target.data_bytes;
-	start_transfer(session, pool_chunk, ticket);
+	if (session->place == GS_ROWS_PARKED)
+		deliver_chunk(session, pool_chunk);
+	else
+		start_transfer(session, pool_chunk, ticket);
 }
 
 /*
@@ -615,39 +658,10 @@ take_chunks(uint32 s)
 			get_chunk(s, chunk);
 		if (pg_atomic_read_u32(&slot->state) == GS_SLOT_FAILED)
 			break;
+		if (session->place == GS_ROWS_PARKED)
+			break;				/* we have waited for the file */
 	}
 	return taken > 0;
-}
-
-/* The fault "swap": exchange the first and the last row of a sorted chunk. */
-static void
-swap_rows(GsServedSlot *session, const GsPoolChunk *chunk)
-{
-	char	   *data = gpusort_chunk_address(chunk) + chunk->data_offset;
-	Size		row_bytes = chunk->data_bytes / chunk->rows;
-	char	   *last = data + (chunk->rows - 1) * row_bytes;
-
-	for (Size i = 0; i < row_bytes; i++)
-	{
-		char		byte = data[i];
-
-		data[i] = last[i];
-		last[i] = byte;
-	}
-	session->swap_rows = false;
-}
-
-/* A chunk is filled: let the process that has asked for it know. */
-static void
-deliver_chunk(GsServedSlot *session, GsPoolChunk *chunk)
-{
-	Latch	   *client = chunk->client;
-
-	if (unlikely(session->swap_rows))
-		swap_rows(session, chunk);
-	pg_write_barrier();
-	pg_atomic_write_u32(&chunk->state, GS_CHUNK_DONE);
-	SetLatch(client);
 }
 
 /* The rows of a chunk are on the device.  The owner may wait for a free chunk. */
@@ -736,16 +750,23 @@ release_session(uint32 s)
 {
 	GsServedSlot *session = &served[s];
 
-	for (int p = 0; p < GS_PARTS; p++)
-	{
-		devices->api->session_end(session->parts[p]);
-		session->parts[p] = NULL;
-	}
-	speak_for(s, 0);
-	count_memory(s, 0);
+	end_parts(s);
+	gpusort_parking_end(session);
 	session->full = true;
-	(void) gpusort_devices_memory(session->device);
 	change_state(&gpusort_service->slots[s], GS_SLOT_RELEASING, GS_SLOT_RELEASED);
+}
+
+/* Park the next chunk of an idle session.  After the last one, free its device memory. */
+static void
+park_chunk(uint32 s)
+{
+	GsStatus	status = gpusort_parking_step(&gpusort_service->slots[s], &served[s],
+											  devices->api, reach_fault(s, "park") != GPUSORT_OK);
+
+	if (status != GPUSORT_OK)
+		fail_session(s, status);
+	else if (served[s].place == GS_ROWS_PARKED)
+		end_parts(s);
 }
 
 /* ----------------------------------------------------------------
@@ -801,6 +822,13 @@ serve_slot(uint32 s)
 		release_session(s);
 		worked = true;
 	}
+	if (worked || served[s].ntransfers > 0)
+		gpusort_parking_note_use(slot, &served[s]);
+	else if (gpusort_parking_due(slot, &served[s]) <= GetCurrentTimestamp())
+	{
+		park_chunk(s);
+		worked = true;
+	}
 	return worked;
 }
 
@@ -820,6 +848,21 @@ gpusort_device_sessions_serve(bool *transferring)
 		*transferring |= served[s].open && served[s].ntransfers > 0;
 	}
 	return worked;
+}
+
+long
+gpusort_device_sessions_idle_ms(long most)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	for (uint32 s = 0; s < gpusort_service->nslots; s++)
+	{
+		TimestampTz due = gpusort_parking_due(&gpusort_service->slots[s], &served[s]);
+
+		if (due != DT_NOEND)
+			most = Min(most, TimestampDifferenceMilliseconds(now, due));
+	}
+	return most;
 }
 
 bool

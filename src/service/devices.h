@@ -82,6 +82,12 @@ extern void gpusort_device_sessions_init(GsOpenDevices *open_devices);
  */
 extern bool gpusort_device_sessions_serve(bool *transferring);
 
+/*
+ * Returns the number of milliseconds until rows of an idle session are to be parked, at most
+ * 'most'.
+ */
+extern long gpusort_device_sessions_idle_ms(long most);
+
 /* Is any session open? */
 extern bool gpusort_device_sessions_any(void);
 

@@ -33,7 +33,7 @@ can_happen(const GsFault *fault)
 		return is_in(fault->action, " alloc alloc_once rows late slow ");
 	if (strcmp(fault->action, "swap") == 0)
 		return strcmp(fault->point, "get") == 0;
-	return is_in(fault->point, " open put sort get close ") &&
+	return is_in(fault->point, " open put sort get park close ") &&
 		is_in(fault->action, " crash lost memory error hang alloc ");
 }
 

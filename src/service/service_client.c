@@ -328,6 +328,7 @@ fill_request(GsSlotRequest *request, const GsClientOptions *options)
 	request->role_sessions = gpusort_max_sessions_per_role < 0 ?
 		PG_UINT32_MAX : (uint32) gpusort_max_sessions_per_role;
 	request->role_memory = (uint64) gpusort_max_device_memory_per_role * 1024;
+	request->idle_timeout_ms = gpusort_idle_session_timeout;
 	request->fault = gpusort_fault_of_service();
 }
 

@@ -107,6 +107,8 @@ typedef struct GsSlotRequest
 	uint32		role_sessions;	/* most sessions of all backends of the role */
 	uint64		role_memory;	/* most device memory of these, or 0 for no
 								 * limit */
+	int			idle_timeout_ms;	/* after which sorted rows are parked, or
+									 * 0 */
 	GsFault		fault;
 } GsSlotRequest;
 
