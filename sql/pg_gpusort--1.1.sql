@@ -222,13 +222,25 @@ CREATE FUNCTION gpusort_devices(OUT ordinal integer, OUT name text,
 								OUT compute_capability text,
 								OUT total_memory bigint, OUT free_memory bigint,
 								OUT sessions integer, OUT state text,
-								OUT failures integer, OUT message text)
+								OUT failures integer, OUT message text,
+								OUT bytes_in bigint, OUT bytes_out bigint)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
+AS 'MODULE_PATHNAME', 'gpusort_devices_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
 
 COMMENT ON FUNCTION gpusort_devices() IS
 'GPUs of the GPU service, and what has become of them';
+
+CREATE FUNCTION gpusort_sessions(OUT pid integer, OUT role regrole,
+								 OUT device integer, OUT state text,
+								 OUT rows bigint, OUT device_memory bigint,
+								 OUT file_bytes bigint, OUT last_use timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpusort_sessions() IS
+'sessions of the GPU service, and what they hold';
 
 CREATE FUNCTION gpusort_status(OUT name text, OUT value text)
 RETURNS SETOF record

@@ -95,10 +95,10 @@ BEGIN
 	DROP FUNCTION pg_temp.other;
 	RETURN message;
 END $$;
-SELECT proname, pg_temp.error_with(proname, columns || ', OUT more bigint') AS one_more,
-	   pg_temp.error_with(proname, replace(columns, ' text', ' varchar')) AS other_types, pg_temp.error_with(proname, columns) AS same
-FROM (SELECT proname, pg_get_function_arguments(oid) AS columns FROM pg_proc
-	  WHERE proname IN ('gpusort_devices', 'gpusort_status', 'gpusort_stat', 'gpusort_stat_fallbacks', 'gpusort_progress')) f ORDER BY 1;
+SELECT proname, pg_temp.error_with(prosrc, columns || ', OUT more bigint') AS one_more,
+	   pg_temp.error_with(prosrc, replace(columns, ' text', ' varchar')) AS other_types, pg_temp.error_with(prosrc, columns) AS same
+FROM (SELECT proname, prosrc, pg_get_function_arguments(oid) AS columns FROM pg_proc
+	  WHERE proname IN ('gpusort_devices', 'gpusort_sessions', 'gpusort_status', 'gpusort_stat', 'gpusort_stat_fallbacks', 'gpusort_progress')) f ORDER BY 1;
 -- nor are those with other arguments
 CREATE FUNCTION pg_temp.sort(anyarray, boolean, boolean, "limit" integer) RETURNS anyarray LANGUAGE c AS 'pg_gpusort', 'gpusort_array_sort';
 CREATE FUNCTION pg_temp.argsort(anyarray, boolean, boolean, "limit" integer) RETURNS integer[] LANGUAGE c AS 'pg_gpusort', 'gpusort_array_argsort';

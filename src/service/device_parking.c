@@ -27,14 +27,15 @@ gpusort_parking_end(GsServedSlot *session)
 }
 
 void
-gpusort_parking_note_use(const GsSlot *slot, GsServedSlot *session)
+gpusort_parking_note_use(GsSlot *slot, GsServedSlot *session)
 {
 	int			timeout = slot->request.idle_timeout_ms;
+	TimestampTz now = GetCurrentTimestamp();
 
 	if (session->place == GS_ROWS_PARKING)
 		gpusort_parking_end(session);
-	session->park_at = timeout > 0 ?
-		TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout) : DT_NOEND;
+	session->park_at = timeout > 0 ? TimestampTzPlusMilliseconds(now, timeout) : DT_NOEND;
+	pg_atomic_write_u64(&slot->last_use, now);
 }
 
 TimestampTz
@@ -48,14 +49,15 @@ gpusort_parking_due(GsSlot *slot, const GsServedSlot *session)
 static void
 stop_parking(const GsSlot *slot, GsServedSlot *session)
 {
-	TimestampTz again = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), PARK_AGAIN_MS);
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz again = TimestampTzPlusMilliseconds(now, PARK_AGAIN_MS);
 
 	ereport(LOG,
 			(errcode_for_file_access(),
 			 errmsg("could not write rows of an idle session of GPU %d to a temporary file: %m",
 					gpusort_service->devices[session->device].info.ordinal)));
-	gpusort_parking_note_use(slot, session);
-	session->park_at = Max(session->park_at, again);
+	gpusort_parking_end(session);
+	session->park_at = Max(again, TimestampTzPlusMilliseconds(now, slot->request.idle_timeout_ms));
 }
 
 /* Returns the index of the first chunk of a part among those of both. */
@@ -90,13 +92,16 @@ copy_chunk(const GsSlot *slot, GsServedSlot *session, const GsDeviceApi * api, u
 							  &ticket);
 	if (status == GPUSORT_OK)
 		status = api->session_wait(session->parts[part], ticket);
-	if (status == GPUSORT_OK)
-		*written = gpusort_parked_rows_write(&session->parked, options, index, &chunk);
+	if (status != GPUSORT_OK)
+		return status;
+	pg_atomic_fetch_add_u64(&gpusort_service->devices[session->device].bytes_out,
+							chunk.data_bytes + (variable ? chunk.rows * sizeof(uint32) : 0));
+	*written = gpusort_parked_rows_write(&session->parked, options, index, &chunk);
 	return status;
 }
 
 GsStatus
-gpusort_parking_step(const GsSlot *slot, GsServedSlot *session, const GsDeviceApi * api, bool fault)
+gpusort_parking_step(GsSlot *slot, GsServedSlot *session, const GsDeviceApi * api, bool fault)
 {
 	static char *area = NULL;
 	const GsPartResult *parts = slot->result.parts;
@@ -117,7 +122,10 @@ gpusort_parking_step(const GsSlot *slot, GsServedSlot *session, const GsDeviceAp
 	else if (session->next_parked < parts[GS_PART_REGULAR].chunks + parts[GS_PART_NULL_KEYS].chunks)
 		status = copy_chunk(slot, session, api, session->next_parked++, area, &written);
 	else
+	{
 		session->place = GS_ROWS_PARKED;
+		pg_atomic_write_u64(&slot->file_bytes, session->parked.bytes);
+	}
 	if (!written)
 		stop_parking(slot, session);
 	return status;

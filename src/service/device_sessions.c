@@ -419,6 +419,7 @@ open_session(uint32 s)
 	pg_atomic_fetch_add_u32(&gpusort_service->devices[session->device].sessions,
 							1);
 	count_memory(s, expected_memory(&slot->request));
+	pg_atomic_write_u64(&slot->last_use, GetCurrentTimestamp());
 	set_alloc_fault(s, true);
 	status = reach_fault(s, "open");
 	speak_for(s, expected_memory(&slot->request));
@@ -501,6 +502,17 @@ start_transfer(GsServedSlot *session, GsPoolChunk *chunk, GsTicket ticket)
 		.chunk = chunk,
 			.ticket = ticket
 	};
+}
+
+/* Returns how many bytes the copy of a chunk to or from the device has. */
+static uint64
+copied_bytes(const GsSessionOptions * options, const GsPoolChunk *chunk)
+{
+	uint64		per_row = options->row_layout == GPUSORT_ROWS_VARIABLE ? sizeof(uint32) : 0;
+
+	if (chunk->op == GS_CHUNK_PUT)
+		per_row += options->key_words * sizeof(uint64);
+	return chunk->data_bytes + chunk->rows * per_row;
 }
 
 static void
@@ -678,8 +690,10 @@ poll_transfers(uint32 s)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
 	GsServedSlot *session = &served[s];
+	GsServiceDevice *device = &gpusort_service->devices[session->device];
 	int			still_in_transfer = 0;
 	bool		landed = false;
+	uint64		bytes;
 
 	for (int i = 0; i < session->ntransfers; i++)
 	{
@@ -699,10 +713,17 @@ poll_transfers(uint32 s)
 			return true;
 		}
 		landed = true;
+		bytes = copied_bytes(&slot->request.options, chunk);
 		if (chunk->op == GS_CHUNK_PUT)
+		{
+			pg_atomic_fetch_add_u64(&device->bytes_in, bytes);
 			free_chunk(slot, chunk);
+		}
 		else
+		{
+			pg_atomic_fetch_add_u64(&device->bytes_out, bytes);
 			deliver_chunk(session, chunk);
+		}
 	}
 	session->ntransfers = still_in_transfer;
 	return landed;

@@ -57,7 +57,7 @@ typedef struct GsServedSlot
 /* ---- device_parking.c: sorted rows of sessions that nobody reads ---- */
 
 /* A client uses the session, so that its rows stay where they are for a while. */
-extern void gpusort_parking_note_use(const GsSlot *slot, GsServedSlot *session);
+extern void gpusort_parking_note_use(GsSlot *slot, GsServedSlot *session);
 
 /* Returns when the rows of a session are to be parked if no client uses it, or DT_NOEND. */
 extern TimestampTz gpusort_parking_due(GsSlot *slot, const GsServedSlot *session);
@@ -68,7 +68,7 @@ extern TimestampTz gpusort_parking_due(GsSlot *slot, const GsServedSlot *session
  * on the device, and it is not tried again for a while; 'fault' makes that happen.  Returns a
  * failure of the device.
  */
-extern GsStatus gpusort_parking_step(const GsSlot *slot, GsServedSlot *session,
+extern GsStatus gpusort_parking_step(GsSlot *slot, GsServedSlot *session,
 									 const GsDeviceApi * api, bool fault);
 
 /* Read a chunk of rows that are PARKED.  Returns false and sets errno if that fails. */

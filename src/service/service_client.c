@@ -324,6 +324,7 @@ fill_request(GsSlotRequest *request, const GsClientOptions *options)
 		session->chunk_bytes -= MAXALIGN(gpusort_ties_words(session->chunk_rows) * sizeof(uint32));
 	expect_rows(request, options->expected_rows, options->expected_row_bytes);
 	session->device_memory_limit = (uint64) gpusort_settings_device_memory() * 1024;
+	request->pid = MyProcPid;
 	request->role = GetAuthenticatedUserId();
 	request->role_sessions = gpusort_max_sessions_per_role < 0 ?
 		PG_UINT32_MAX : (uint32) gpusort_max_sessions_per_role;
@@ -354,6 +355,7 @@ open_client(const GsSlotRequest *request, GsReason *reason)
 
 	client->slot->epoch = pg_atomic_read_u32(&gpusort_service->epoch);
 	client->slot->client = MyLatch;
+	client->slot->device = -1;
 	client->slot->message[0] = '\0';
 	client->slot->refused = 0;
 	client->slot->request = *request;

@@ -126,12 +126,16 @@ init_service(GsService *service)
 		pg_atomic_init_u64(&service->devices[d].retry_at, 0);
 		pg_atomic_init_u64(&service->devices[d].free_memory, 0);
 		pg_atomic_init_u64(&service->devices[d].used_memory, 0);
+		pg_atomic_init_u64(&service->devices[d].bytes_in, 0);
+		pg_atomic_init_u64(&service->devices[d].bytes_out, 0);
 		pg_atomic_init_u32(&service->devices[d].sessions, 0);
 	}
 	for (int s = 0; s < GPUSORT_SLOTS; s++)
 	{
 		pg_atomic_init_u32(&service->slots[s].state, GS_SLOT_FREE);
 		pg_atomic_init_u64(&service->slots[s].device_memory, 0);
+		pg_atomic_init_u64(&service->slots[s].file_bytes, 0);
+		pg_atomic_init_u64(&service->slots[s].last_use, 0);
 		pg_atomic_init_u32(&service->slots[s].ring_head, 0);
 		SpinLockInit(&service->slots[s].take_lock);
 		for (int r = 0; r < GPUSORT_MAX_CHUNKS; r++)
@@ -294,6 +298,8 @@ gpusort_slot_free(uint32 number)
 	for (uint32 c = 0; c < gpusort_service->nchunks; c++)
 		if (pg_atomic_read_u32(&gpusort_service->chunks[c].owner) == number + 1)
 			gpusort_chunk_free(&gpusort_service->chunks[c]);
+	pg_atomic_write_u64(&slot->device_memory, 0);
+	pg_atomic_write_u64(&slot->file_bytes, 0);
 	pg_memory_barrier();		/* as for a chunk */
 	pg_atomic_write_u32(&slot->state, GS_SLOT_FREE);
 }

@@ -103,6 +103,7 @@ typedef struct GsSlotRequest
 {
 	GsSessionOptions options;	/* of the session of all rows */
 	uint64		expected_bytes; /* of all rows, without keys */
+	int			pid;			/* of the client */
 	Oid			role;			/* who has logged in */
 	uint32		role_sessions;	/* most sessions of all backends of the role */
 	uint64		role_memory;	/* most device memory of these, or 0 for no
@@ -136,7 +137,7 @@ typedef struct GsSlot
 	GsSlotRequest request;
 
 	/* The answer, written by the device process before it sets the state. */
-	int			device;			/* index in GsService.devices */
+	int			device;			/* index in GsService.devices, or -1 */
 	GsReason	failure;		/* why it FAILED */
 	char		message[GPUSORT_MESSAGE_BYTES];
 	uint32		refused;		/* number of chunks refused for lack of room */
@@ -144,9 +145,13 @@ typedef struct GsSlot
 
 	/*
 	 * Written by the device process: the bytes of device memory that the
-	 * session holds, or until it is sorted, that it may come to hold.
+	 * session holds, or until it is sorted, that it may come to hold; those
+	 * of its rows that are parked in a file; and when a client has used it
+	 * last.
 	 */
 	pg_atomic_uint64 device_memory;
+	pg_atomic_uint64 file_bytes;
+	pg_atomic_uint64 last_use;	/* TimestampTz */
 
 	/*
 	 * Chunks that the clients hand over, in order.  A client takes a position
@@ -245,6 +250,8 @@ typedef struct GsServiceDevice
 	GsDeviceSpeed speed;		/* measured when it was first opened */
 	pg_atomic_uint64 free_memory;
 	pg_atomic_uint64 used_memory;	/* by sessions and working space */
+	pg_atomic_uint64 bytes_in;	/* of rows and keys copied to the device, and */
+	pg_atomic_uint64 bytes_out; /* from it, since the server started */
 	pg_atomic_uint32 sessions;
 } GsServiceDevice;
 

@@ -34,6 +34,8 @@
 
 GPUSORT_SQL_FUNCTION(gpusort_version);
 GPUSORT_SQL_FUNCTION(gpusort_devices);
+GPUSORT_SQL_FUNCTION(gpusort_devices_1_1);
+GPUSORT_SQL_FUNCTION(gpusort_sessions);
 GPUSORT_SQL_FUNCTION(gpusort_status);
 GPUSORT_SQL_FUNCTION(gpusort_stat);
 GPUSORT_SQL_FUNCTION(gpusort_stat_fallbacks);
@@ -53,6 +55,31 @@ static const char *const device_states[] = {
 	[GS_DEVICE_USED] = "used",
 	[GS_DEVICE_FAILED] = "failed",
 };
+
+static const char *const session_states[] = {
+	[GS_SLOT_FREE] = "free",
+	[GS_SLOT_CLAIMED] = "opening",
+	[GS_SLOT_OPENING] = "opening",
+	[GS_SLOT_OPEN] = "filling",
+	[GS_SLOT_FULL] = "full",
+	[GS_SLOT_SORTING] = "sorting",
+	[GS_SLOT_SORTED] = "sorted",
+	[GS_SLOT_RELEASING] = "releasing",
+	[GS_SLOT_RELEASED] = "released",
+	[GS_SLOT_FAILED] = "failed",
+	[GS_SLOT_CLOSING] = "closing",
+};
+
+/*
+ * Who may see what is as in pg_stat_activity and core's views of progress: everyone sees that
+ * there is a sort, and its own role and pg_read_all_stats see the rest.
+ */
+static bool
+may_see(Oid role)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		has_privs_of_role(GetUserId(), role);
+}
 
 static bool
 has_columns(TupleDesc tupdesc, const Oid *types, int count)
@@ -111,20 +138,21 @@ shared_text(const char *string, Size size)
 	return CStringGetTextDatum(pnstrdup(string, size));
 }
 
-/*
- * gpusort_devices(): one row for each GPU that the service is configured to
- * use.
- */
-Datum
-gpusort_devices(PG_FUNCTION_ARGS)
+/* The columns of gpusort_devices(), of which version 1.0 of the extension has the first ones. */
+#define DEVICE_COLUMNS		11
+#define DEVICE_COLUMNS_1_0	9
+
+/* Return one row for each GPU that the service is configured to use, with so many columns. */
+static void
+put_devices(FunctionCallInfo fcinfo, int columns)
 {
-	static const Oid types[] = {
+	static const Oid types[DEVICE_COLUMNS] = {
 		INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, INT4OID, TEXTOID, INT4OID,
-		TEXTOID
+		TEXTOID, INT8OID, INT8OID
 	};
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	begin_rows(fcinfo, types, lengthof(types));
+	begin_rows(fcinfo, types, columns);
 	for (int d = 0; d < count_devices(); d++)
 	{
 		GsServiceDevice *device = &gpusort_service->devices[d];
@@ -140,7 +168,7 @@ gpusort_devices(PG_FUNCTION_ARGS)
 			 * queried.
 			 */
 			bool		unknown = info->name[0] == '\0';
-			Datum		values[] = {
+			Datum		values[DEVICE_COLUMNS] = {
 				Int32GetDatum(info->ordinal),
 				shared_text(info->name, sizeof(info->name)),
 				CStringGetTextDatum(psprintf("%d.%d", info->capability_major,
@@ -150,15 +178,94 @@ gpusort_devices(PG_FUNCTION_ARGS)
 				Int32GetDatum(pg_atomic_read_u32(&device->sessions)),
 				CStringGetTextDatum(state),
 				Int32GetDatum(pg_atomic_read_u32(&device->failures)),
-				shared_text(device->message, sizeof(device->message))
+				shared_text(device->message, sizeof(device->message)),
+				Int64GetDatum((int64) pg_atomic_read_u64(&device->bytes_in)),
+				Int64GetDatum((int64) pg_atomic_read_u64(&device->bytes_out))
 			};
-			bool		nulls[lengthof(values)] = {
+			bool		nulls[DEVICE_COLUMNS] = {
 				false, unknown, unknown, unknown, free_memory == 0, false, false,
-				false, device->message[0] == '\0'
+				false, device->message[0] == '\0', false, false
 			};
 
 			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 		}
+	}
+}
+
+/* gpusort_devices() of version 1.0 of the extension */
+Datum
+gpusort_devices(PG_FUNCTION_ARGS)
+{
+	put_devices(fcinfo, DEVICE_COLUMNS_1_0);
+	return (Datum) 0;
+}
+
+/* gpusort_devices() */
+Datum
+gpusort_devices_1_1(PG_FUNCTION_ARGS)
+{
+	put_devices(fcinfo, DEVICE_COLUMNS);
+	return (Datum) 0;
+}
+
+/* ----------------------------------------------------------------
+ *		sessions
+ * ----------------------------------------------------------------
+ */
+
+/* The columns of a session that everyone sees. */
+#define PUBLIC_SESSION_COLUMNS	4
+
+static const char *
+session_state(GsSlot *slot, GsSlotState state)
+{
+	return state == GS_SLOT_SORTED && pg_atomic_read_u64(&slot->file_bytes) > 0 ?
+		"parked" : session_states[state];
+}
+
+/* Add a row for a session, which may be closed meanwhile. */
+static void
+put_session(ReturnSetInfo *result, GsSlot *slot, GsSlotState state)
+{
+	int			device = slot->device;
+	bool		has_device = device >= 0 && device < count_devices();
+	const GsPartResult *parts = slot->result.parts;
+	Datum		values[] = {
+		Int32GetDatum(slot->request.pid),
+		ObjectIdGetDatum(slot->request.role),
+		Int32GetDatum(has_device ? gpusort_service->devices[device].info.ordinal : 0),
+		CStringGetTextDatum(session_state(slot, state)),
+		Int64GetDatum((int64) (parts[GS_PART_REGULAR].rows + parts[GS_PART_NULL_KEYS].rows)),
+		Int64GetDatum((int64) pg_atomic_read_u64(&slot->device_memory)),
+		Int64GetDatum((int64) pg_atomic_read_u64(&slot->file_bytes)),
+		TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&slot->last_use))
+	};
+	bool		nulls[lengthof(values)] = {
+		false, false, !has_device, false, state != GS_SLOT_SORTED, false, false, !has_device
+	};
+
+	for (int c = PUBLIC_SESSION_COLUMNS; c < lengthof(values) && !may_see(slot->request.role); c++)
+		nulls[c] = true;
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/* gpusort_sessions(): one row for each session of the GPU service. */
+Datum
+gpusort_sessions(PG_FUNCTION_ARGS)
+{
+	static const Oid types[] = {
+		INT4OID, REGROLEOID, INT4OID, TEXTOID, INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID
+	};
+
+	begin_rows(fcinfo, types, lengthof(types));
+	for (uint32 s = 0; gpusort_service != NULL && s < gpusort_service->nslots; s++)
+	{
+		GsSlot	   *slot = &gpusort_service->slots[s];
+		GsSlotState state = (GsSlotState) pg_atomic_read_u32(&slot->state);
+
+		pg_read_barrier();		/* what follows is not older than the state */
+		if (state != GS_SLOT_FREE && state != GS_SLOT_CLAIMED)
+			put_session((ReturnSetInfo *) fcinfo->resultinfo, slot, state);
 	}
 	return (Datum) 0;
 }
@@ -432,17 +539,6 @@ gpusort_stat_reset(PG_FUNCTION_ARGS)
 
 #define DEVICES_COLUMN		12
 
-/*
- * Who may see what is as in pg_stat_activity and core's views of progress: everyone
- * sees that there is a sort, and its own role and pg_read_all_stats see the rest.
- */
-static bool
-may_see(const GsProgress *progress)
-{
-	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
-		has_privs_of_role(GetUserId(), progress->role);
-}
-
 /* Returns the GPUs of a sort by their ordinals, as gpusort_devices() shows them. */
 static ArrayType *
 ordinals(uint32 devices)
@@ -496,7 +592,7 @@ gpusort_progress(PG_FUNCTION_ARGS)
 			nulls[1] = progress.leader_pid == 0;
 			nulls[3] = progress.plan_node < 0;
 			nulls[DEVICES_COLUMN] = progress.devices == 0;
-			for (int c = PUBLIC_COLUMNS; c < lengthof(values) && !may_see(&progress); c++)
+			for (int c = PUBLIC_COLUMNS; c < lengthof(values) && !may_see(progress.role); c++)
 				nulls[c] = true;
 			tuplestore_putvalues(result->setResult, result->setDesc, values,
 								 nulls);

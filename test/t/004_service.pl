@@ -121,12 +121,35 @@ foreach my $case ([ 'many', 1 ], [ 'few', 0 ], [ 'few, id', 0 ], [ 'id, few', 1 
 holds_nothing($node, 'after sorts');
 is(status_of($node, 'device_process_pid'), $device_pid, 'all that with one device process');
 
+# What goes over the bus: keys go one way, and rows both ways.
+my $bytes = 'SELECT bytes_in, bytes_out FROM gpusort_devices()';
+my ($in, $out) = split(/\|/, value_of($node, $bytes));
+$node->safe_psql('postgres', "$on_gpu; SELECT count(*) FROM (SELECT k, id FROM big ORDER BY k, id OFFSET 0) s");
+my ($in_then, $out_then) = split(/\|/, value_of($node, $bytes));
+cmp_ok($out_then - $out, '>=', 20000 * 12, 'bytes from the device');
+is($in_then - $in, $out_then - $out + 20000 * 16, 'bytes to the device: two words of keys more for each row');
+
 # Sessions show in pg_stat_activity and gpusort_devices() while they last.
 my $session = Session($node, $on_gpu, 'BEGIN',
 	'DECLARE c CURSOR FOR SELECT * FROM big ORDER BY k', 'FETCH 1 FROM c');
 is($node->safe_psql('postgres', 'SELECT sessions FROM gpusort_devices()'), '1',
 	'a cursor has a session');
 is(status_of($node, 'sessions'), '1', 'and a slot');
+is( $node->safe_psql('postgres', q{
+		SELECT pid, role = current_user::regrole, device, state, rows, device_memory >= 20000 * 8, file_bytes,
+			   last_use BETWEEN pg_postmaster_start_time() AND clock_timestamp()
+		FROM gpusort_sessions()}),
+	$session->pid . '|t|0|sorted|20000|t|0|t', 'gpusort_sessions()');
+$node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN; CREATE ROLE watcher LOGIN IN ROLE pg_monitor');
+foreach my $case ([ 'somebody', '0|sorted|t|t|t|t' ], [ 'watcher', '0|sorted|f|f|f|f' ])
+{
+	my ($role, $seen) = @$case;
+	my ($ret, $output) = $node->psql('postgres',
+		'SELECT device, state, rows IS NULL, device_memory IS NULL, file_bytes IS NULL, last_use IS NULL FROM gpusort_sessions()',
+		extra_params => [ '-U', $role ]);
+
+	is($output, $seen, "gpusort_sessions(): what $role sees");
+}
 cmp_ok(status_of($node, 'device_memory_in_use'), '>', 20000 * 8, 'and device memory');
 cmp_ok(status_of($node, 'pool_chunks_in_use'), '>', 0, 'and chunks');
 ok( becomes_true($node, q{

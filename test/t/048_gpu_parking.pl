@@ -133,6 +133,20 @@ leaves_nothing($node, 'readers');
 }
 holds_nothing($node, 'interruptions');
 
+# Who waits for nobody is not parked; who is parked has a file of the size of the rows.
+{
+	my $stays = Session($node, $ON_GPU, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM halves ORDER BY k, id; FETCH 10 FROM c');
+	my $goes = Session($node, $ON_GPU, $timeout, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM halves ORDER BY k, id; FETCH 10 FROM c');
+	my ($stay, $go) = map { $_->pid } $stays, $goes;
+
+	ok( becomes_true($node, qq{
+			SELECT bool_or(pid = $stay AND state = 'sorted' AND device_memory > 0 AND file_bytes = 0) AND
+				   bool_or(pid = $go AND state = 'parked' AND device_memory = 0 AND file_bytes > 20000 * 8)
+			FROM gpusort_sessions()}),
+		'only a session with a timeout is parked');
+	$_->quit foreach $stays, $goes;
+}
+
 # Nobody but the kernel knows the file.
 my $held = 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM halves ORDER BY k, id; FETCH 10 FROM c';
 $session = Session($node, $ON_GPU, $timeout, $held);
