@@ -241,6 +241,15 @@ foreach my $fault ('no-memory', 'busy')
 	is(sorts("no longer $fault", $on_gpu), '', "no longer $fault: on the GPU");
 }
 
+# Another server may take the memory of a GPU that is in use, and free it again.
+restarts_with();
+wait_for_service($node);
+set_faults('0 others 8180');
+is(sorts('others have most of the memory', $anywhere), 'not enough device memory 1', 'others have most of the memory: on the CPU');
+set_faults('0 others 4000');
+is(sorts('others have half of the memory', $on_gpu), '', 'others have half of the memory: on the GPU');
+set_faults();
+
 # ---- One of two cannot be used ----
 
 $ENV{GPUSORT_EMU_DEVICES} = 2;
