@@ -228,6 +228,7 @@ const GsDeviceApi api = {
 	device_close,
 	device_message,
 	device_memory,
+	gpusort_device_health,
 	device_trim,
 	host_register,
 	host_unregister,

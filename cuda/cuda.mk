@@ -52,7 +52,7 @@ CUDA_FLAGS = -std=c++17 -Icuda $(CUDA_WARNINGS) -fvisibility=hidden -fPIC -fno-e
 CUDA_NVCCFLAGS = -std=c++17 -O3 -Icuda $(CUDA_GENCODE) $(CUDA_13_FLAGS) -cudart static -lineinfo --threads 0 \
 	-Xcompiler "-fvisibility=hidden,-fPIC,-fno-exceptions,-Wall"
 
-CUDA_SOURCES = cuda/sorter.cu cuda/device.cu cuda/array_sort.cu cuda/segments.cu cuda/session.cu \
+CUDA_SOURCES = cuda/sorter.cu cuda/device.cu cuda/health.cu cuda/array_sort.cu cuda/segments.cu cuda/session.cu \
 	cuda/session_memory.cu cuda/session_sort.cu cuda/session_deliver.cu cuda/api.cu
 CUDA_EMU_SOURCES = cuda/emu/emu_schedule.cpp cuda/emu/emu_runtime.cpp
 CUDA_TEST_SOURCES = $(wildcard cuda/test/*.cpp)

@@ -104,6 +104,9 @@ GsStatus gpusort_device_count(int *count, char *message, size_t message_size);
 GsStatus gpusort_device_info(int ordinal, GsDeviceInfo *info, char *message,
 							 size_t message_size);
 
+/* health.cu: what the driver says. */
+void gpusort_device_health(GsDevice *device, GsDeviceHealth *health);
+
 /* Sorts arrays in host or device memory, and waits for the end. */
 GsStatus gpusort_device_sort_arrays(GsDevice *device, const GsSortRequest *request);
 

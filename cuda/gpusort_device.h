@@ -95,6 +95,12 @@ typedef struct GsDeviceMemory {
 	uint32_t sessions;
 } GsDeviceMemory;
 
+/* What the driver says of a device.  -1: it does not say. */
+typedef struct GsDeviceHealth {
+	int32_t temperature;   /* degrees Celsius */
+	int64_t memory_errors; /* not corrected, since the driver was loaded */
+} GsDeviceHealth;
+
 /*
  * A sort of an array.
  *
@@ -280,6 +286,9 @@ typedef struct GsDeviceApi {
 	 * Any error except DEVICE_LOST means only that the query failed.
 	 */
 	GsStatus (*device_memory)(GsDevice *device, GsDeviceMemory *memory);
+
+	/* Does not fail, and needs no stream: a device that works is not disturbed. */
+	void (*device_health)(GsDevice *device, GsDeviceHealth *health);
 
 	/* Frees the cached workspace, and gives memory that is held but not in use to the system.
 	 */

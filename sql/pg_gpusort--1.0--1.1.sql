@@ -14,7 +14,9 @@ CREATE FUNCTION gpusort_devices(OUT ordinal integer, OUT name text,
 								OUT total_memory bigint, OUT free_memory bigint,
 								OUT sessions integer, OUT state text,
 								OUT failures integer, OUT message text,
-								OUT bytes_in bigint, OUT bytes_out bigint)
+								OUT bytes_in bigint, OUT bytes_out bigint,
+								OUT temperature integer,
+								OUT memory_errors bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpusort_devices_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;

@@ -148,6 +148,11 @@ static void test_sizes_and_numbers()
 	int count = 0;
 	expect(api->device_count(&count, nullptr, 0), GPUSORT_OK, "count");
 	test_check(count > 0, "no devices");
+	GsDeviceHealth health;
+	api->device_health(library.device, &health);
+	test_check(
+		health.temperature >= -1 && health.temperature < 150 && health.memory_errors >= -1,
+		"health: %d degrees, %ld errors", (int)health.temperature, (long)health.memory_errors);
 	for (int status = -1; status < 20; status++)
 		test_check(api->status_text((GsStatus)status)[0], "status %d has no text", status);
 }

@@ -134,6 +134,7 @@ gpusort_device_process_main(void)
 			naps = NAPS_AFTER_WORK;
 		if (worked)
 			continue;
+		gpusort_devices_look_at_health();
 		if (naps > 0)
 		{
 			naps--;

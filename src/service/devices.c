@@ -32,6 +32,9 @@
 #define RETRY_MS			(60 * 1000)
 #define LEFT_OUT_MS			(60 * 60 * 1000)
 
+/* How often the driver is asked for the health of devices. */
+#define HEALTH_MS			5000
+
 /* How a device failed, which determines when it is tried again. */
 typedef enum GsDeviceFailure
 {
@@ -188,6 +191,38 @@ gpusort_devices_trim(void)
 	for (int d = 0; d < devices.count; d++)
 		if (devices.use[d].device != NULL)
 			(void) devices.api->device_trim(devices.use[d].device);
+}
+
+static const GsDeviceHealth unknown_health = {-1, -1};
+
+static void
+publish_health(int d, GsDeviceHealth health)
+{
+	pg_atomic_write_u32(&device_at(d)->temperature, health.temperature >= 0 ?
+						(uint32) health.temperature : GPUSORT_UNKNOWN_HEALTH);
+	pg_atomic_write_u64(&device_at(d)->memory_errors, health.memory_errors >= 0 ?
+						(uint64) health.memory_errors : GPUSORT_UNKNOWN_HEALTH);
+}
+
+void
+gpusort_devices_look_at_health(void)
+{
+	static TimestampTz next = 0;
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (now < next)
+		return;
+	next = TimestampTzPlusMilliseconds(now, HEALTH_MS);
+	for (int d = 0; d < devices.count; d++)
+	{
+		GsDeviceHealth health;
+
+		if (devices.use[d].device == NULL)
+			continue;
+		devices.api->device_health(devices.use[d].device, &health);
+		publish_health(d, health);
+		gpusort_service_step();
+	}
 }
 
 /* ----------------------------------------------------------------
@@ -439,6 +474,7 @@ gpusort_devices_process_ended(const char *cause)
 		pg_atomic_write_u32(&shared->sessions, 0);
 		pg_atomic_write_u64(&shared->free_memory, 0);
 		pg_atomic_write_u64(&shared->used_memory, 0);
+		publish_health(d, unknown_health);
 		if (state_of(d) == GS_DEVICE_OPENING && cause[0] != '\0')
 			record_failure(d, GS_DEVICE_NOT_OPENED, message);
 		else if (state_of(d) != GS_DEVICE_FAILED)

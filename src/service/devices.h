@@ -53,6 +53,9 @@ extern uint64 gpusort_devices_memory(int device);
 /* Give memory that no session uses back to the system. */
 extern void gpusort_devices_trim(void);
 
+/* Ask the driver for the health of devices, if that was some seconds ago, and publish it. */
+extern void gpusort_devices_look_at_health(void);
+
 /* Note that a device has sorted rows. */
 extern void gpusort_devices_succeeded(int device);
 

@@ -126,6 +126,8 @@ init_service(GsService *service)
 		pg_atomic_init_u64(&service->devices[d].retry_at, 0);
 		pg_atomic_init_u64(&service->devices[d].free_memory, 0);
 		pg_atomic_init_u64(&service->devices[d].used_memory, 0);
+		pg_atomic_init_u32(&service->devices[d].temperature, GPUSORT_UNKNOWN_HEALTH);
+		pg_atomic_init_u64(&service->devices[d].memory_errors, GPUSORT_UNKNOWN_HEALTH);
 		pg_atomic_init_u64(&service->devices[d].bytes_in, 0);
 		pg_atomic_init_u64(&service->devices[d].bytes_out, 0);
 		pg_atomic_init_u32(&service->devices[d].sessions, 0);

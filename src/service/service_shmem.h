@@ -235,6 +235,9 @@ typedef struct GsDeviceSpeed
 	double		cpu_row_ns;		/* a row on the CPU; 0 if nothing was measured */
 } GsDeviceSpeed;
 
+/* What the driver does not say of a device. */
+#define GPUSORT_UNKNOWN_HEALTH	PG_UINT32_MAX
+
 /*
  * One of the machine's devices that the settings allow.  The device process
  * writes this while there is one, otherwise the supervisor; both write
@@ -250,6 +253,8 @@ typedef struct GsServiceDevice
 	GsDeviceSpeed speed;		/* measured when it was first opened */
 	pg_atomic_uint64 free_memory;
 	pg_atomic_uint64 used_memory;	/* by sessions and working space */
+	pg_atomic_uint32 temperature;	/* degrees Celsius, or unknown */
+	pg_atomic_uint64 memory_errors; /* not corrected, or unknown */
 	pg_atomic_uint64 bytes_in;	/* of rows and keys copied to the device, and */
 	pg_atomic_uint64 bytes_out; /* from it, since the server started */
 	pg_atomic_uint32 sessions;

@@ -139,7 +139,7 @@ shared_text(const char *string, Size size)
 }
 
 /* The columns of gpusort_devices(), of which version 1.0 of the extension has the first ones. */
-#define DEVICE_COLUMNS		11
+#define DEVICE_COLUMNS		13
 #define DEVICE_COLUMNS_1_0	9
 
 /* Return one row for each GPU that the service is configured to use, with so many columns. */
@@ -148,7 +148,7 @@ put_devices(FunctionCallInfo fcinfo, int columns)
 {
 	static const Oid types[DEVICE_COLUMNS] = {
 		INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, INT4OID, TEXTOID, INT4OID,
-		TEXTOID, INT8OID, INT8OID
+		TEXTOID, INT8OID, INT8OID, INT4OID, INT8OID
 	};
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
@@ -159,6 +159,8 @@ put_devices(FunctionCallInfo fcinfo, int columns)
 		const		GsDeviceInfo *info = &device->info;
 		const char *state = device_state(d);
 		uint64		free_memory;
+		uint32		temperature = pg_atomic_read_u32(&device->temperature);
+		uint64		memory_errors = pg_atomic_read_u64(&device->memory_errors);
 
 		pg_read_barrier();		/* what follows is not older than the state */
 		free_memory = pg_atomic_read_u64(&device->free_memory);
@@ -180,11 +182,14 @@ put_devices(FunctionCallInfo fcinfo, int columns)
 				Int32GetDatum(pg_atomic_read_u32(&device->failures)),
 				shared_text(device->message, sizeof(device->message)),
 				Int64GetDatum((int64) pg_atomic_read_u64(&device->bytes_in)),
-				Int64GetDatum((int64) pg_atomic_read_u64(&device->bytes_out))
+				Int64GetDatum((int64) pg_atomic_read_u64(&device->bytes_out)),
+				Int32GetDatum((int32) temperature),
+				Int64GetDatum((int64) memory_errors)
 			};
 			bool		nulls[DEVICE_COLUMNS] = {
 				false, unknown, unknown, unknown, free_memory == 0, false, false,
-				false, device->message[0] == '\0', false, false
+				false, device->message[0] == '\0', false, false,
+				temperature == GPUSORT_UNKNOWN_HEALTH, memory_errors == GPUSORT_UNKNOWN_HEALTH
 			};
 
 			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);

@@ -121,6 +121,9 @@ foreach my $case ([ 'many', 1 ], [ 'few', 0 ], [ 'few, id', 0 ], [ 'id, few', 1 
 holds_nothing($node, 'after sorts');
 is(status_of($node, 'device_process_pid'), $device_pid, 'all that with one device process');
 
+# The emulator has no NVML.
+is($node->safe_psql('postgres', 'SELECT temperature IS NULL, memory_errors IS NULL FROM gpusort_devices()'), 't|t', 'no health');
+
 # What goes over the bus: keys go one way, and rows both ways.
 my $bytes = 'SELECT bytes_in, bytes_out FROM gpusort_devices()';
 my ($in, $out) = split(/\|/, value_of($node, $bytes));

@@ -15,6 +15,7 @@ use Test::More;
 
 # The servers inherit it.
 $ENV{GPUSORT_EMU_DEVICES} = 2;
+$ENV{GPUSORT_EMU_HEALTH} = '71 2';
 
 my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '8MB'}, q{work_mem = '64MB'});
 my $on_gpu = 'SET pg_gpusort.debug_require = gpu';
@@ -72,6 +73,7 @@ sub becomes
 
 is(devices('ordinal'), '0 1', 'two devices');
 is(devices('sessions'), '0 0', 'no sessions');
+ok(becomes_true($node, 'SELECT bool_and(temperature = 71 AND memory_errors = 2) FROM gpusort_devices()'), 'what the driver says of them');
 is($node->safe_psql('postgres', "$on_gpu; $query"), $expected, 'a sort');
 my %first;
 foreach my $n (1 .. 6)
