@@ -787,7 +787,10 @@ park_chunk(uint32 s)
 	if (status != GPUSORT_OK)
 		fail_session(s, status);
 	else if (served[s].place == GS_ROWS_PARKED)
+	{
 		end_parts(s);
+		gpusort_devices_trim();
+	}
 }
 
 /* ----------------------------------------------------------------
