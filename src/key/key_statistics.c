@@ -198,8 +198,8 @@ gpusort_key_statistics_has_unique(const GsTableColumn *columns, int nkeys, doubl
 
 /*
  * Do most rows agree in the words of keys with that shape?  If another key follows a string, one
- * that is there twice is a tie, of which numbers of values tell too little: one of the columns has to
- * be nearly unique.  Where another key follows, a column without statistics means that they do.
+ * that is there twice is a tie, of which numbers of values tell too little: one of the columns has
+ * to be nearly unique.  Where another key follows, a column without statistics means that they do.
  */
 static bool
 expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, const GsKeyShape *shape,
@@ -209,7 +209,8 @@ expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, const GsKeySha
 	double		distinct = 1;
 	GsColumnWords words = {0};
 
-	if (shape->open_string && end < keys->nkeys && !gpusort_key_statistics_has_unique(columns, end, rows))
+	if (shape->open_string && end < keys->nkeys &&
+		!gpusort_key_statistics_has_unique(columns, end, rows))
 		return true;
 	for (int k = 0; k < end; k++)
 	{

@@ -690,7 +690,11 @@ gpusort_element_order_sort(const GsElementOrder *order, const GsArrayElements *e
 			return result;
 		pfree(result);
 	}
-	/* An array may have a bitmap without a NULL in it, which the result does not have. */
+
+	/*
+	 * An array may have a bitmap without a NULL in it, which the result does
+	 * not have.
+	 */
 	if (own != NULL &&
 		VARSIZE(own) != ARR_OVERHEAD_NONULLS(elements->ndim) + elements->data_bytes)
 		own = NULL;

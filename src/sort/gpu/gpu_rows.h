@@ -60,8 +60,8 @@ extern bool gpusort_gpu_rows_write(const GsGpuRows *rows, GsCpuSort *sort);
 extern bool gpusort_gpu_rows_is_near(const GsGpuRows *rows, int64 position);
 
 /*
- * See gpusort_gpu_session_in_place().  pass() tells that n of these are read, and after them the next
- * one.
+ * See gpusort_gpu_session_in_place().  pass() tells that n of these are read, and after them the
+ * next one.
  */
 extern bool gpusort_gpu_rows_in_place(const GsGpuRows *rows, int64 position,
 									  GsRowsInPlace *in_place);
