@@ -19,6 +19,7 @@
  */
 #include "compat.h"
 
+#include "access/tupmacs.h"
 #include "catalog/pg_type.h"
 #include "port/pg_bitutils.h"
 #include "portability/instr_time.h"
@@ -139,17 +140,69 @@ check_element(GsCheckedRows *checked, Datum value, bool value_isnull)
 	return false;
 }
 
+/* Do integers that follow each other ascend or, if 'reverse' has all bits, descend? */
+static pg_attribute_always_inline bool
+integers_ascend(const char *data, Size length, int count, Datum reverse)
+{
+	bool		ascend = true;
+
+	for (int i = 1; i < count; i++)
+	{
+		Datum		a = fetch_att(data + (i - 1) * length, true, length) ^ reverse;
+		Datum		b = fetch_att(data + i * length, true, length) ^ reverse;
+
+		ascend &= length == sizeof(int64) ? DatumGetInt64(a) <= DatumGetInt64(b) :
+			DatumGetInt32(a) <= DatumGetInt32(b);
+	}
+	return ascend;
+}
+
+/*
+ * Returns how many elements, the first ones, are in order, as far as that is found out by comparing
+ * nothing but integers that follow each other.
+ */
+static int
+count_in_order(const GsArrayElements *elements, const GsCheckedRows *checked)
+{
+	Size		length = elements->stride;
+	int			most = 0;
+
+	if (checked->all_keys || elements->nulls > 0 || elements->offsets != NULL)
+		return 0;
+	for (int i = 0; i < elements->count; i = most)
+	{
+		/* Each stretch begins with the last element of the one before. */
+		const char *data = elements->data + Max(i - 1, 0) * length;
+		int			count = Min(elements->count - i, GPUSORT_ROWS_PER_LOOK) + (i > 0);
+
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(count * length);
+		if (!(checked->shared == GS_COMPARE_SIGNED && length == sizeof(int64) &&
+			  integers_ascend(data, sizeof(int64), count, checked->reverse)) &&
+			!(checked->shared == GS_COMPARE_INT32 && length == sizeof(int32) &&
+			  integers_ascend(data, sizeof(int32), count, checked->reverse)))
+			break;
+		most = Min(elements->count, i + GPUSORT_ROWS_PER_LOOK);
+	}
+	return most;
+}
+
 /* Are the elements in the order of the entries or, if that is NULL, as they are? */
 static bool
 are_in_order(const GsElementOrder *order, const GsArrayElements *elements,
 			 const uint64 *entries)
 {
 	GsCheckedRows checked;
+	int			start = 0;
 
 	begin_check(order, &checked);
 	if (checked.check == NULL)
 		return true;
-	for (int i = 0; i < elements->count; i++)
+	if (entries == NULL)
+		start = count_in_order(elements, &checked);
+	if (start == elements->count)
+		return true;
+	for (int i = Max(start - 1, 0); i < elements->count; i++)
 	{
 		Datum		value = (Datum) 0;
 		bool		isnull;
