@@ -3,7 +3,7 @@
  *		The memory in which a session sorts its rows and delivers them.
  *
  * It is there before the rows are: session_begin() allocates it for the rows expected, and a
- *put of more rows makes it larger or fails.  So a sort never fails for lack of device memory.
+ * put of more rows makes it larger or fails.  So a sort never fails for lack of device memory.
  * Its contents do not matter before the sort, and it can be replaced by a larger piece.
  */
 #include "session_state.h"
@@ -12,6 +12,12 @@ using namespace gpusort_session;
 
 namespace
 {
+
+/*
+ * Of more rows expected, memory is reserved as they come.  There may be far fewer, and an H200
+ * takes 4 ms to allocate 3 GB.
+ */
+constexpr uint64_t MAX_RESERVED_ROWS = (uint64_t)1 << 26;
 
 size_t align_up(size_t size)
 {
@@ -150,7 +156,8 @@ uint64_t rows_per_chunk(const GsSession *session, uint64_t rows)
 GsStatus reserve_expected(GsSession *session)
 {
 	const GsSessionOptions &options = session->options;
-	uint64_t rows = options.expected_rows < MAX_ROWS ? options.expected_rows : MAX_ROWS;
+	uint64_t rows =
+		options.expected_rows < MAX_RESERVED_ROWS ? options.expected_rows : MAX_RESERVED_ROWS;
 	uint64_t bytes = rows * EXPECTED_ROW_BYTES;
 	bytes = bytes < options.chunk_bytes ? bytes : options.chunk_bytes;
 	return rows ? reserve(session, {rows, is_variable(session) ? bytes : 0}) : GPUSORT_OK;

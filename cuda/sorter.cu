@@ -194,18 +194,30 @@ struct MeasureJob {
 	const GsSorter &sorter;
 	const GsSortJob &job;
 
+	/* Of the job, or of one with fewer items, which may have more tiles, since they are small.
+	 */
+	template <class Key, class Value>
+	size_t onesweep_bytes() const
+	{
+		typedef Sweeps<Key, Value> Sweeps;
+		GsSortJob fewer = job;
+		size_t large = 0;
+		if (Sweeps::large(sorter, job)) {
+			large =
+				gpusort_onesweep_layout<Key, Value, typename Sweeps::Large>(sorter, job).total;
+			fewer.n = Sweeps::small_items(sorter);
+		}
+		size_t small =
+			gpusort_onesweep_layout<Key, Value, typename Sweeps::Small>(sorter, fewer).total;
+		return large > small ? large : small;
+	}
+
 	template <class Key, class Value>
 	size_t run() const
 	{
-		typedef Sweeps<Key, Value> Sweeps;
 		switch (gpusort_sorter_path(&sorter, &job)) {
 			case GPUSORT_PATH_ONESWEEP:
-				if (Sweeps::large(sorter, job))
-					return gpusort_onesweep_layout<Key, Value, typename Sweeps::Large>(sorter,
-																					   job)
-						.total;
-				return gpusort_onesweep_layout<Key, Value, typename Sweeps::Small>(sorter, job)
-					.total;
+				return onesweep_bytes<Key, Value>();
 			case GPUSORT_PATH_GRID:
 				return gpusort_align_up(job.n * sizeof(Key)) +
 					   gpusort_align_up(job.n * GPUSORT_VALUE_BYTES<Value>);

@@ -69,6 +69,14 @@ constexpr size_t DEVICE_BYTES = (size_t)8 << 30;
 
 /* How much of an allocation is overwritten. */
 constexpr size_t POISONED_BYTES = (size_t)16 << 20;
+
+/* What is after an allocation, and must stay. */
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t GUARD_BYTES = 0;
+#else
+constexpr size_t GUARD_BYTES = 64;
+#endif
+constexpr unsigned char GUARD = 0x5A;
 constexpr int MAX_DEVICES = 16;
 constexpr unsigned LARGE_GRID = 50;
 
@@ -181,13 +189,25 @@ void drain(cudaStream_t stream)
 /* Returns memory for an allocation, aligned as on a device, or NULL. */
 void *allocate(size_t size)
 {
-	/* The size is exact, so that a sanitizer sees an access beyond the end. */
+	/* For a sanitizer the size is exact, so that it sees an access beyond the end. */
 	void *memory = nullptr;
-	if (posix_memalign(&memory, 256, size ? size : 1))
+	if (posix_memalign(&memory, 256, size + GUARD_BYTES ? size + GUARD_BYTES : 1))
 		return nullptr;
+	memset((unsigned char *)memory + size, GUARD, GUARD_BYTES);
 	/* What nobody wrote is not zero, up to a limit: a session may never use gigabytes of it. */
 	memset(memory, 0xA5, std::min(size, POISONED_BYTES));
 	return memory;
+}
+
+/* Frees memory of that size.  A device on which something was written beyond its end has
+ * failed. */
+void release(Device &device, void *memory, size_t size)
+{
+	const unsigned char *guard = (const unsigned char *)memory + size;
+	for (size_t i = 0; i < GUARD_BYTES; i++)
+		if (guard[i] != GUARD)
+			device.sticky = cudaErrorLaunchFailure;
+	free(memory);
 }
 
 void drain_all()
@@ -320,8 +340,8 @@ cudaError_t cudaFree(void *pointer)
 		if (found == device.allocations.end())
 			continue;
 		device.in_use -= found->second;
+		release(device, pointer, found->second);
 		device.allocations.erase(found);
-		free(pointer);
 		return end_call(cudaSuccess);
 	}
 	return end_call(cudaErrorInvalidValue);
@@ -402,8 +422,8 @@ cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream)
 	if (found == device.pooled.end())
 		return end_call(cudaErrorInvalidValue);
 	found->second.first->used -= found->second.second;
+	release(device, pointer, found->second.second);
 	device.pooled.erase(found);
-	free(pointer);
 	return end_call(cudaSuccess);
 }
 

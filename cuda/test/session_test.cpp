@@ -458,6 +458,17 @@ void test_more_rows_than_expected()
 		test_session(c, layout);
 	}
 
+	/* Fewer rows than expected, which are sorted by smaller tiles. */
+	GsDebugSizes sizes = {};
+	api->debug_sizes(library.device, 8, 4, &sizes);
+	c = SessionCase();
+	c.rows = sizes.auto_small_tiles;
+	c.put_rows = 4096;
+	c.chunk_bytes = 1 << 18;
+	c.chunk_rows = 1 << 20;
+	c.expected_rows = c.rows + 1;
+	test_session(c, 1);
+
 	std::vector<void *> buffers(3000);
 	bool good = true;
 	uint64_t before = memory_in_use();
