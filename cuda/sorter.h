@@ -62,8 +62,8 @@ size_t gpusort_sorter_exchange_bytes();
 GsSortPath gpusort_sorter_path(const GsSorter *sorter, const GsSortJob *job);
 
 /*
- * Returns the size of a job's workspace, which must be aligned to 256 bytes.  If the job may use
- * its input as a buffer, the workspace is large enough for a job of fewer items, too.
+ * Returns the size of a job's workspace, which must be aligned to 256 bytes.  If the job may
+ * use its input as a buffer, the workspace is large enough for a job of fewer items, too.
  */
 size_t gpusort_sorter_workspace(const GsSorter *sorter, const GsSortJob *job);
 
