@@ -40,6 +40,9 @@
 /* This part of a column's values are different if nearly all are. */
 #define NEARLY_ALL		0.95
 
+/* Columns that may depend on each other tell rows apart if as many times more values could. */
+#define MANY_VALUES		10.0
+
 /* The bounds of a histogram that are looked at. */
 #define MOST_BOUNDS		101
 
@@ -188,18 +191,28 @@ is_nearly_unique(const GsTableColumn *column, double rows)
 }
 
 bool
-gpusort_key_statistics_has_unique(const GsTableColumn *columns, int nkeys, double rows)
+gpusort_key_statistics_tell_apart(const GsTableColumn *columns, int nkeys, double rows)
 {
+	double		distinct = 1;
+
 	for (int k = 0; k < nkeys; k++)
+	{
+		HeapTuple	statistics = statistics_of(&columns[k]);
+
+		if (!HeapTupleIsValid(statistics))
+			continue;
+		distinct *= distinct_values(statistics, rows);
+		ReleaseSysCache(statistics);
 		if (is_nearly_unique(&columns[k], rows))
 			return true;
-	return false;
+	}
+	return distinct >= MANY_VALUES * rows;
 }
 
 /*
  * Do most rows agree in the words of keys with that shape?  If another key follows a string, one
- * that is there twice is a tie, of which numbers of values tell too little: one of the columns has
- * to be nearly unique.  Where another key follows, a column without statistics means that they do.
+ * that is there twice is a tie, and columns may depend on each other, so they have to tell rows
+ * apart by a margin.  Where another key follows, a column without statistics means that they do.
  */
 static bool
 expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, const GsKeyShape *shape,
@@ -210,7 +223,7 @@ expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, const GsKeySha
 	GsColumnWords words = {0};
 
 	if (shape->open_string && end < keys->nkeys &&
-		!gpusort_key_statistics_has_unique(columns, end, rows))
+		!gpusort_key_statistics_tell_apart(columns, end, rows))
 		return true;
 	for (int k = 0; k < end; k++)
 	{

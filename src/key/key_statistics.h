@@ -34,8 +34,11 @@ extern bool gpusort_key_statistics_expect_ties(const GsSortKeys *keys,
 extern bool gpusort_key_statistics_few_values(const GsTableColumn *columns, int nkeys,
 											  double rows);
 
-/* Has one of the columns of 'nkeys' keys nearly only different values in 'rows' rows? */
-extern bool gpusort_key_statistics_has_unique(const GsTableColumn *columns, int nkeys,
+/*
+ * Do 'nkeys' keys tell nearly all of 'rows' rows apart, since one of them does, or since they have
+ * many times as many values together?
+ */
+extern bool gpusort_key_statistics_tell_apart(const GsTableColumn *columns, int nkeys,
 											  double rows);
 
 /* Returns how many of the keys, the first ones, tell nearly all of 'rows' rows apart; or nkeys. */

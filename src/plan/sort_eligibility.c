@@ -340,7 +340,7 @@ judge_ties(const PlannerInfo *root, const Path *input, const List *pathkeys,
 
 		few = gpusort_key_statistics_few_values(columns, open + 1, rows);
 		ties = few || (gpu && continues && candidate->key.open_string &&
-					   !gpusort_key_statistics_has_unique(columns, open + 1, rows));
+					   !gpusort_key_statistics_tell_apart(columns, open + 1, rows));
 		pfree(columns);
 	}
 	candidate->gpu = gpu && gpusort_gpu_session_check(rows, ties) == GS_REASON_NONE;

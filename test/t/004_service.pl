@@ -89,7 +89,7 @@ $node->safe_psql('postgres', q{
 foreach my $case (
 	[ 'many', 1 ], [ 'many, id', 1 ], [ 'many COLLATE "C" DESC, few', 1 ], [ 'id', 1 ], [ 'id, few', 1 ], [ 'n, id', 1 ],
 	[ 'few', 0 ], [ 'few, id', 0 ], [ 'few COLLATE "C", id', 0 ], [ 'far', 0 ], [ 'half', 0 ], [ 'n, b', 1 ],
-	[ 'most', 1 ], [ 'most, id', 0 ], [ 'n, most, id', 0 ], [ 'id, most, n', 1 ],
+	[ 'most', 1 ], [ 'most, id', 0 ], [ 'n, most, id', 1 ], [ 'c, most, id', 0 ], [ 'id, most, n', 1 ],
 	[ 'n % 2, b, id', 0 ], [ 'n % 2, c', 0 ], [ 'n % 2, many', 1 ], [ 'upper(many)', 1 ], [ 'upper(many), id', 0 ],
 	[ 'many', 1, '(SELECT few AS many FROM strings WHERE id < 99 UNION ALL SELECT many FROM strings) AS s' ],
 	[ 'few', 0, '(SELECT many AS few FROM strings WHERE id < 99 UNION ALL SELECT few FROM strings) AS s' ])
