@@ -325,7 +325,10 @@ FROM unnest(ARRAY[
 	'count(DISTINCT dear(s)), count(*) FILTER (WHERE s > few::text)', 'mode() WITHIN GROUP (ORDER BY dear(s))',
 	'string_agg(dear(s), s ORDER BY dear(s))', 'string_agg(dear(s), grp::text ORDER BY dear(s))']) aggregates;
 SELECT kept_for('SELECT count(DISTINCT dear(s)) FROM agg_rows HAVING count(s) > 0');
+-- With all processes, each would compute it for sorts of its own.
+SET max_parallel_workers_per_gather = 0;
 SELECT kept_for('SELECT s, count(DISTINCT dear(s)) FROM agg_rows GROUP BY s');
+SET max_parallel_workers_per_gather = 2;
 SELECT split_part(check_aggs('SELECT grp + few AS a, count(DISTINCT dear(s)) AS b, min(few) AS c FROM agg_rows GROUP BY 1 HAVING max(dear(s)) < min(s)'), ', temporary', 1);
 SET track_functions = 'all';
 SELECT count(DISTINCT dear(s)), count(*) FROM agg_rows;

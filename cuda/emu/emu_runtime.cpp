@@ -191,6 +191,8 @@ void *allocate(size_t size)
 {
 	/* For a sanitizer the size is exact, so that it sees an access beyond the end. */
 	void *memory = nullptr;
+	if (size > DEVICE_BYTES)
+		return nullptr;
 	if (posix_memalign(&memory, 256, size + GUARD_BYTES ? size + GUARD_BYTES : 1))
 		return nullptr;
 	memset((unsigned char *)memory + size, GUARD, GUARD_BYTES);
