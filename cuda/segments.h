@@ -124,7 +124,7 @@ struct GsPiece {
 };
 GsPiece gpusort_segments_piece(const GsSegmentedArray *array, uint64_t first, uint64_t items);
 
-/* Returns the size of the table of an array of so many items. */
+/* Returns the size of the table that an array needs for this number of items. */
 size_t gpusort_segments_table_bytes(const GsSegmentedArray *array, uint64_t items);
 
 /*

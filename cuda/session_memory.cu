@@ -24,10 +24,10 @@ size_t align_up(size_t size)
 	return (size + 255) / 256 * 256;
 }
 
-/* The memory is for so many rows, and for chunks of so many bytes of variable width. */
+/* What the memory suffices for. */
 struct Sizes {
 	uint64_t rows;
-	uint64_t bytes;
+	uint64_t bytes; /* of a sorted chunk, if rows have variable width */
 };
 
 size_t space_bytes(const GsSession *session, const Sizes &sizes)

@@ -195,7 +195,7 @@ struct StagingLayout {
 };
 StagingLayout staging_layout(const GsSession *session, uint64_t rows, uint64_t bytes);
 
-/* Returns the sort of so many rows by one word, without its arrays. */
+/* Returns a job that sorts this number of rows by one word.  Its arrays are not set. */
 GsSortJob sort_job(uint64_t rows);
 
 /* Returns the most rows of a sorted chunk. */

@@ -190,23 +190,38 @@ is_nearly_unique(const GsTableColumn *column, double rows)
 	return unique && rows * NEARLY_ALL <= rows_of_table(column->table);
 }
 
-bool
-gpusort_key_statistics_tell_apart(const GsTableColumn *columns, int nkeys, double rows)
+/*
+ * Returns how many combinations of the values of columns there can be, of those that have
+ * statistics.  Sets *known to whether all have.
+ */
+static double
+combined_values(const GsTableColumn *columns, int nkeys, double rows, bool *known)
 {
 	double		distinct = 1;
 
+	*known = true;
 	for (int k = 0; k < nkeys; k++)
 	{
 		HeapTuple	statistics = statistics_of(&columns[k]);
 
+		*known &= HeapTupleIsValid(statistics);
 		if (!HeapTupleIsValid(statistics))
 			continue;
 		distinct *= distinct_values(statistics, rows);
 		ReleaseSysCache(statistics);
+	}
+	return distinct;
+}
+
+bool
+gpusort_key_statistics_tell_apart(const GsTableColumn *columns, int nkeys, double rows)
+{
+	bool		known;
+
+	for (int k = 0; k < nkeys; k++)
 		if (is_nearly_unique(&columns[k], rows))
 			return true;
-	}
-	return distinct >= MANY_VALUES * rows;
+	return combined_values(columns, nkeys, rows, &known) >= MANY_VALUES * rows;
 }
 
 /*
@@ -260,18 +275,10 @@ gpusort_key_statistics_expect_ties(const GsSortKeys *keys, const GsTableColumn *
 bool
 gpusort_key_statistics_few_values(const GsTableColumn *columns, int nkeys, double rows)
 {
-	double		distinct = 1;
+	bool		known;
+	double		distinct = combined_values(columns, nkeys, rows, &known);
 
-	for (int k = 0; k < nkeys; k++)
-	{
-		HeapTuple	statistics = statistics_of(&columns[k]);
-
-		if (!HeapTupleIsValid(statistics))
-			return false;
-		distinct *= distinct_values(statistics, rows);
-		ReleaseSysCache(statistics);
-	}
-	return distinct * ROWS_OF_KEY < rows;
+	return known && distinct * ROWS_OF_KEY < rows;
 }
 
 int

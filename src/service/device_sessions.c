@@ -110,7 +110,7 @@ fail_slot(uint32 s, GsReason reason, const char *message)
 	SetLatch(slot->client);
 }
 
-/* The same for a status of the device library.  This ends the process if the device is lost. */
+/* An operation of the device library has failed.  Ends the process if the device is lost. */
 static void
 fail_session(uint32 s, GsStatus status)
 {

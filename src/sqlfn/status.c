@@ -142,7 +142,7 @@ shared_text(const char *string, Size size)
 #define DEVICE_COLUMNS		13
 #define DEVICE_COLUMNS_1_0	9
 
-/* Return one row for each GPU that the service is configured to use, with so many columns. */
+/* Return a row for each GPU that the service is configured to use, with the first columns of it. */
 static void
 put_devices(FunctionCallInfo fcinfo, int columns)
 {
