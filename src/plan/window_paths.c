@@ -29,6 +29,12 @@
 /* Without statistics on what a run condition leaves, the planner's default for inequalities. */
 #define RUN_CONDITION_FRACTION	0.3333
 
+/*
+ * Windows in more orders than this get no paths, which take longer than they gain: their sorts are
+ * taken over where the planner has put them.
+ */
+#define MOST_ORDERS		32
+
 /* A window of the planner's path. */
 typedef struct GsWindowNode
 {
@@ -36,6 +42,13 @@ typedef struct GsWindowNode
 	List	   *pathkeys;		/* the order that it needs, */
 	List	   *partition;		/* and what of that is its PARTITION BY */
 } GsWindowNode;
+
+/* Is a path a sort that the planner puts below a window? */
+static bool
+is_sort(const Path *path)
+{
+	return IsA(path, SortPath) || IsA(path, IncrementalSortPath);
+}
 
 static GsWindowNode *
 make_window(PlannerInfo *root, const WindowAggPath *path)
@@ -47,21 +60,27 @@ make_window(PlannerInfo *root, const WindowAggPath *path)
 	gpusort_work_add(GPUSORT_WORK_PLANNING);
 	window->path = path;
 	window->partition = gpusort_partition_pathkeys(root, clause);
-	window->pathkeys = clause->orderClause == NIL ? window->partition :
-		make_pathkeys_for_sortclauses(root, list_concat_copy(clause->partitionClause,
-															 clause->orderClause),
-									  root->processed_tlist);
+	if (is_sort(path->subpath))
+		window->pathkeys = path->subpath->pathkeys;
+	else if (clause->orderClause == NIL)
+		window->pathkeys = window->partition;
+	else
+		window->pathkeys = make_pathkeys_for_sortclauses(root,
+														 list_concat_copy(clause->partitionClause,
+																		  clause->orderClause),
+														 root->processed_tlist);
 	return window;
 }
 
 /*
- * Returns the windows of a path, the lowest one first, without the sorts
- * between them.  Returns NIL if there are other nodes above 'input_rel'.
+ * Returns the windows of a path, the lowest one first, without the sorts between them.  Returns NIL
+ * if they have too many orders, or if there are other nodes above 'input_rel'.
  */
 static List *
 windows_of_path(PlannerInfo *root, Path *path, const RelOptInfo *input_rel)
 {
 	List	   *windows = NIL;
+	int			norders = 0;
 
 	while (path->parent != input_rel)
 	{
@@ -70,7 +89,7 @@ windows_of_path(PlannerInfo *root, Path *path, const RelOptInfo *input_rel)
 			windows = lcons(make_window(root, (WindowAggPath *) path), windows);
 			path = ((WindowAggPath *) path)->subpath;
 		}
-		else if (IsA(path, SortPath) || IsA(path, IncrementalSortPath))
+		else if (is_sort(path) && ++norders <= MOST_ORDERS)
 			path = ((SortPath *) path)->subpath;
 		else
 			return NIL;
@@ -188,14 +207,20 @@ is_safe_in_workers(PlannerInfo *root, const void *expression)
 	return use.all_safe && is_parallel_safe(root, node);
 }
 
+/* Likewise of a list, but for those that are in the same place of 'safe', which workers may. */
 static bool
-are_safe_in_workers(PlannerInfo *root, const List *expressions)
+are_safe_in_workers(PlannerInfo *root, const List *expressions, const List *safe)
 {
 	ListCell   *lc;
 
 	foreach(lc, expressions)
-		if (!is_safe_in_workers(root, lfirst(lc)))
-		return false;
+	{
+		int			n = foreach_current_index(lc);
+
+		if ((n >= list_length(safe) || list_nth(safe, n) != lfirst(lc)) &&
+			!is_safe_in_workers(root, lfirst(lc)))
+			return false;
+	}
 	return true;
 }
 
@@ -216,15 +241,19 @@ is_safe_run_condition(PlannerInfo *root, const WindowAggPath *window)
 {
 	List	   *condition = GPUSORT_RUN_CONDITION(window);
 
-	return are_safe_in_workers(root, condition) &&
+	return are_safe_in_workers(root, condition, NIL) &&
 		(GPUSORT_RUN_CONDITION_IS_SENT || !needs_parameter((Node *) condition, NULL));
 }
 
+/*
+ * May workers compute a window over 'safe', the columns of the window below?  It mostly has these
+ * and its own, so that those of many windows are not checked for each.
+ */
 static bool
-is_safe_window(PlannerInfo *root, const WindowAggPath *window)
+is_safe_window(PlannerInfo *root, const WindowAggPath *window, const List *safe)
 {
-	return are_safe_in_workers(root, window->path.pathtarget->exprs) &&
-		are_safe_in_workers(root, window->qual) &&
+	return are_safe_in_workers(root, window->path.pathtarget->exprs, safe) &&
+		are_safe_in_workers(root, window->qual, NIL) &&
 		is_safe_run_condition(root, window) &&
 		is_safe_in_workers(root, window->winclause->startOffset) &&
 		is_safe_in_workers(root, window->winclause->endOffset);
@@ -237,14 +266,16 @@ is_safe_window(PlannerInfo *root, const WindowAggPath *window)
 static int
 count_divisible(PlannerInfo *root, const List *windows)
 {
+	const List *safe = NIL;
 	ListCell   *lc;
 
 	foreach(lc, windows)
 	{
 		const GsWindowNode *window = lfirst(lc);
 
-		if (window->partition == NIL || !is_safe_window(root, window->path))
+		if (window->partition == NIL || !is_safe_window(root, window->path, safe))
 			return foreach_current_index(lc);
+		safe = window->path->path.pathtarget->exprs;
 	}
 	return list_length(windows);
 }

@@ -62,6 +62,12 @@ foreach my $windows (100, 101)
 	divided("$windows windows", 'SELECT ' . join(', ', map { "sum(id + $_) OVER w" } 1 .. $windows) .
 		' FROM visits WINDOW w AS (PARTITION BY who)', $windows == 100 ? 'who' : '');
 }
+# Nor are there paths for windows in many orders.
+foreach my $orders (32, 40)
+{
+	divided("windows in $orders orders", 'SELECT ' . join(', ', map { "sum(id) OVER (PARTITION BY who ORDER BY id % $_)" } 2 .. $orders + 1) .
+		' FROM visits', $orders == 32 ? 'who' : '');
+}
 divided('windows with a column in common',
 	'SELECT sum(page) OVER (PARTITION BY who, page ORDER BY id), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', 'page');
 divided('windows without', 'SELECT sum(page) OVER (PARTITION BY who), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', 'who; page');
