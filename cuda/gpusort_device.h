@@ -36,9 +36,9 @@
 extern "C" {
 #endif
 
-#define GPUSORT_DEVICE_ABI_VERSION 5
+#define GPUSORT_DEVICE_ABI_VERSION 6
 #define GPUSORT_DEVICE_ENTRY	   "gpusort_device_api"
-#define GPUSORT_MAX_KEY_WORDS	   4
+#define GPUSORT_MAX_KEY_WORDS	   8
 
 typedef enum GsStatus {
 	GPUSORT_OK = 0,

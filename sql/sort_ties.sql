@@ -35,6 +35,25 @@ n,"n DESC, id",bytes,"bytes DESC, id",ip,"ip DESC, id",bits,"bits DESC, id","u, 
 "short, few, u DESC, n, long, longer DESC, bits, id","bits, ip, bytes DESC, n, u, id","n DESC, long, id",
 "few, twice","twice DESC, few DESC, long, id","few, u, twice, n","twice NULLS FIRST, few, id"}'::text[]) keys;
 
+-- short values of which there are few, which other keys follow within the words, and some that do
+-- not end there
+CREATE TABLE shorts AS
+	SELECT g AS id, g * 7919 % 9001 AS k,
+		   CASE g % 100 WHEN 0 THEN NULL WHEN 1 THEN rpad('', g % 3000 / 100 + 5, 'long and longer values, ') || g % 2
+			   ELSE left(md5((g % 60)::text), g % 60 / 4) END COLLATE "C" AS s,
+		   (CASE g % 200 WHEN 7 THEN 10::numeric ^ (g % 40) + g % 3 WHEN 8 THEN 'NaN' ELSE g % 30 / 4.0 END)::numeric AS n,
+		   decode(left(md5((g % 50)::text), CASE WHEN g % 90 = 0 THEN 32 ELSE g % 50 / 4 * 2 END), 'hex') AS bytes,
+		   ('10.0.0.' || g % 7)::inet AS ip, (ARRAY['on', 'off', 'a state that is long'])[1 + g % 2 + (g % 333 = 0)::int]::name AS state,
+		   CASE WHEN g % 9 > 0 THEN left(md5((g % 6)::text), 7) END::char(8) COLLATE "C" AS code
+	FROM generate_series(1, 9000) g;
+ANALYZE shorts;
+
+SELECT keys, check_sort('SELECT * FROM shorts ORDER BY ' || keys,
+						regexp_replace(keys, ' (desc|nulls first|nulls last)', '', 'gi'))
+FROM unnest('{s,"s, k","s DESC, k","s NULLS FIRST, k DESC","s DESC NULLS LAST, n, k","n, k","n DESC, s, k DESC",
+"bytes, k","bytes DESC, s DESC, k","ip, s, k","ip DESC, bytes, n","code, s, k","code DESC NULLS LAST, s DESC, bytes, k",
+"state, k","state DESC, code, s, n, k","n, bytes, s, code, ip, k"}'::text[]) keys;
+
 -- strings that begin alike for long: some levels of few values with duplicates, each
 -- the beginning of others, with blanks and zero bytes at their ends
 CREATE TABLE alike AS

@@ -245,8 +245,9 @@ collect_block(const Sorter *sorter, const uint64_t *source, size_t count, Block 
 {
 	unsigned	words = sorter->keys->words;
 	uint64_t	any[GPUSORT_CPU_MAX_KEY_WORDS] = {0};
-	uint64_t	all[GPUSORT_CPU_MAX_KEY_WORDS] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	uint64_t	all[GPUSORT_CPU_MAX_KEY_WORDS];
 
+	memset(all, 0xff, sizeof(all));
 	for (size_t i = block.start; i < block.end; i++)
 	{
 		const uint64_t *key = source_key(sorter, source, i);

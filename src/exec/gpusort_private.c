@@ -33,8 +33,8 @@ gpusort_private_make(const Sort *sort, GsSortTraits traits)
 	return list_make2(copy_childless(sort),
 					  list_concat(list_make5_int(traits.repeatable, traits.ties, traits.presorted,
 												 traits.divided, traits.paired),
-								  list_make3_int(traits.enough, traits.partition_keys,
-												 traits.partition_rows)));
+								  list_make4_int(traits.enough, traits.partition_keys,
+												 traits.partition_rows, traits.short_values)));
 }
 
 GsSortKeys
@@ -54,8 +54,10 @@ GsSortKeys
 gpusort_private_keys(const CustomScan *gpusort)
 {
 	GsSortKeys	keys = gpusort_private_keys_of_sort(linitial_node(Sort, gpusort->custom_private));
+	GsSortTraits traits = gpusort_private_traits(gpusort);
 
-	keys.enough = gpusort_private_traits(gpusort).enough;
+	keys.enough = traits.enough;
+	keys.short_values = traits.short_values;
 	return keys;
 }
 
@@ -73,6 +75,7 @@ gpusort_private_traits(const CustomScan *node)
 			.paired = list_nth_int(list, 4),
 			.enough = list_nth_int(list, 5),
 			.partition_keys = list_nth_int(list, 6),
-			.partition_rows = list_nth_int(list, 7)
+			.partition_rows = list_nth_int(list, 7),
+			.short_values = list_nth_int(list, 8)
 	};
 }

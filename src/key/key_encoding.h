@@ -70,6 +70,14 @@ gpusort_key_encoding_leaves_open(const GsKeyEncoding *encoding)
 	return encoding->kind >= GS_ENCODE_LOCALE && encoding->kind <= GS_ENCODE_NESTED;
 }
 
+/* Are there words after which there is nothing to compare of some values? */
+static inline bool
+gpusort_key_encoding_can_end(const GsKeyEncoding *encoding)
+{
+	return gpusort_key_encoding_has_words(encoding) &&
+		encoding->kind != GS_ENCODE_LOCALE && encoding->kind != GS_ENCODE_ICU;
+}
+
 /* Can they have zero bytes, so that the words have the number of theirs? */
 static inline bool
 gpusort_key_encoding_is_binary(const GsKeyEncoding *encoding)

@@ -19,8 +19,16 @@
  *		the words of a stage, then further words of its last column, then
  *		the words of the next stage, ...
  *
+ * A GPU cannot encode what follows, and where most rows agree in short strings, this takes longer
+ * than to sort.  So there, the keys have more words of such a column, and other
+ * columns do follow it where its value ends in these words, as most short strings and numerics do.
+ * Of a row in which it does not end, these columns' bits are zero.  Rows with equal words agree in
+ * that, too, so that the order of the words is still right, and such rows are ties, which are
+ * broken by further words of that column, and then by the stage that begins after it.  There is
+ * a stage for each column that can be the first one.
+ *
  * At a time we encode as many words as a key has, which we call a slice.  If
- * the last column of a stage is a string, its further slices encode the
+ * the column that further slices are of is a string, they encode the
  * strings of a group of ties relative to a pivot (see string_pivot.c), since
  * these may have many more bytes in common.
  *
@@ -40,14 +48,17 @@
 #include "work.h"
 
 #define WORD_BITS	64
-#define MAX_BITS	(GPUSORT_CPU_MAX_KEY_WORDS * WORD_BITS)
+
+/* The words of a key on the CPU, which are in its memory for each row. */
+#define FEWER_WORDS	4
+
+/* The words of a column that is not exact, if others follow it. */
+#define SHORT_WORDS	2
 
 typedef struct GsKeyColumn
 {
 	GsKeyEncoding encoding;
 	AttrNumber	attno;
-	unsigned	position;		/* first bit of the value, counted from the
-								 * top of the stage */
 	bool		nulls_first;
 	bool		descending;		/* are words inverted? */
 } GsKeyColumn;
@@ -56,11 +67,11 @@ typedef struct GsKeyStage
 {
 	int			first;			/* its columns are 'first' to 'end' - 1 */
 	int			end;
+	int			open;			/* the first one that is not exact, or 'end' */
 	unsigned	bits;
 	unsigned	words;
 	uint32		slices;			/* that these words take, */
 	uint32		slices_without_null;	/* also without the first bit */
-	bool		open;			/* is the last column not exact? */
 } GsKeyStage;
 
 struct GsKeyPlan
@@ -69,12 +80,12 @@ struct GsKeyPlan
 	unsigned	words;			/* of the first stage, and of each slice */
 	unsigned	string_words;	/* that the plan was made with */
 	int			enough;			/* see GsSortKeys */
+	bool		short_values;	/* likewise */
 	Size		memory;			/* of what encodings keep */
 	bool		distrusted;		/* so that no column has an encoding */
 	int			ncolumns;
 	GsKeyColumn *columns;
-	int			nstages;
-	GsKeyStage *stages;
+	GsKeyStage *stages;			/* stages[c] begins with column c */
 };
 
 /* ----------------------------------------------------------------
@@ -106,46 +117,110 @@ words_of(unsigned bits)
 	return Max((bits + WORD_BITS - 1) / WORD_BITS, 1);
 }
 
-/* Lay out the next stage, from column 'first' on. */
-static void
-lay_out_stage(GsKeyPlan *plan, int first, unsigned string_words)
-{
-	GsKeyStage *stage = &plan->stages[plan->nstages++];
-	unsigned	bits = 0;
-	int			end = first < plan->enough ? plan->enough : plan->ncolumns;
-	int			i;
-
-	stage->first = first;
-	for (i = first; i < end && !stage->open; i++)
-	{
-		GsKeyColumn *column = &plan->columns[i];
-		unsigned	null_bits = i > 0 ? 1 : 0;
-
-		if (bits + null_bits + column->encoding.bits > MAX_BITS)
-			break;
-		column->position = bits + null_bits;
-		bits += null_bits + column->encoding.bits;
-		stage->open = !gpusort_key_encoding_is_exact(&column->encoding);
-		if (!gpusort_key_encoding_has_words(&column->encoding))
-			continue;
-		for (unsigned w = column->encoding.bits / WORD_BITS;
-			 w < string_words && bits + WORD_BITS <= MAX_BITS;
-			 w++)
-		{
-			column->encoding.bits += WORD_BITS;
-			bits += WORD_BITS;
-		}
-	}
-	stage->end = i;
-	stage->bits = bits;
-	stage->words = words_of(bits);
-}
-
 /* Returns the number of slices that 'bits' take. */
 static uint32
 slices_of(const GsKeyPlan *plan, unsigned bits)
 {
 	return (words_of(bits) + plan->words - 1) / plan->words;
+}
+
+/* Returns the number of bits of a column's NULL. */
+static inline unsigned
+null_bits(int column)
+{
+	return column > 0 ? 1 : 0;
+}
+
+/* Can columns follow one that is not exact, in keys of this plan? */
+static inline bool
+is_continued(const GsKeyPlan *plan)
+{
+	return plan->string_words > 1 || plan->short_values;
+}
+
+static inline unsigned
+most_bits(const GsKeyPlan *plan)
+{
+	return (plan->string_words > 1 ? GPUSORT_CPU_MAX_KEY_WORDS : FEWER_WORDS) * WORD_BITS;
+}
+
+/*
+ * Give a column that is not exact its words, up to string_words.  'room' is how many bits it can
+ * have.  The next column gets a place if SHORT_WORDS remain.
+ */
+static void
+extend_column(const GsKeyPlan *plan, int c, int end, unsigned room)
+{
+	GsKeyEncoding *encoding = &plan->columns[c].encoding;
+	unsigned	next = c + 1 < end ? null_bits(c + 1) + plan->columns[c + 1].encoding.bits : 0;
+	bool		may_end = is_continued(plan) && gpusort_key_encoding_can_end(encoding);
+	unsigned	words = Max(plan->string_words, may_end ? SHORT_WORDS : 1);
+
+	if (may_end && room >= SHORT_WORDS * WORD_BITS + next)
+		room -= next;
+	while (encoding->bits < words * WORD_BITS && encoding->bits + WORD_BITS <= room)
+		encoding->bits += WORD_BITS;
+}
+
+/*
+ * Lay out the stage that begins with a column.  'extend' says that its columns have not got their
+ * words.
+ */
+static void
+lay_out_stage(GsKeyPlan *plan, int first, bool extend)
+{
+	GsKeyStage *stage = &plan->stages[first];
+	unsigned	bits = 0;
+	int			end = first < plan->enough ? plan->enough : plan->ncolumns;
+	bool		may_follow = true;
+	int			i;
+
+	stage->first = first;
+	stage->open = -1;
+	for (i = first; i < end && may_follow; i++)
+	{
+		GsKeyEncoding *encoding = &plan->columns[i].encoding;
+
+		if (bits + null_bits(i) + encoding->bits > most_bits(plan))
+			break;
+		bits += null_bits(i);
+		if (extend && gpusort_key_encoding_has_words(encoding))
+			extend_column(plan, i, end, most_bits(plan) - bits);
+		bits += encoding->bits;
+		if (gpusort_key_encoding_is_exact(encoding))
+			continue;
+		may_follow = is_continued(plan) && gpusort_key_encoding_can_end(encoding);
+		if (stage->open < 0)
+			stage->open = i;
+	}
+	stage->end = i;
+	if (stage->open < 0)
+		stage->open = stage->end;
+	stage->bits = bits;
+	stage->words = words_of(bits);
+}
+
+/*
+ * Lay out all stages.  Which words a column has is the same in all of them, and depends on the
+ * stages that follow each other if all values end in their words.
+ */
+static void
+lay_out_stages(GsKeyPlan *plan)
+{
+	plan->stages = palloc0(plan->ncolumns * sizeof(GsKeyStage));
+	for (int i = 0; i < plan->ncolumns; i = plan->stages[i].end)
+		lay_out_stage(plan, i, true);
+	for (int i = 1; i < plan->ncolumns; i++)
+		if (plan->stages[i].end == 0)
+			lay_out_stage(plan, i, false);
+	plan->words = plan->stages[0].words;
+	for (int i = 0; i < plan->ncolumns; i++)
+	{
+		GsKeyStage *stage = &plan->stages[i];
+
+		stage->slices = slices_of(plan, stage->bits);
+		stage->slices_without_null = slices_of(plan, Max(stage->bits, 1) - 1);
+	}
 }
 
 static bool
@@ -170,22 +245,12 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 	plan->context = context;
 	plan->string_words = string_words;
 	plan->enough = keys->enough;
+	plan->short_values = keys->short_values;
 	plan->distrusted = reason != NULL && any_is_distrusted(keys);
 	plan->ncolumns = keys->nkeys;
 	plan->columns = palloc0(keys->nkeys * sizeof(GsKeyColumn));
-	plan->stages = palloc0(keys->nkeys * sizeof(GsKeyStage));
 	find_encodings(plan, keys);
-	for (int i = 0; i < plan->ncolumns;
-		 i = plan->stages[plan->nstages - 1].end)
-		lay_out_stage(plan, i, string_words);
-	plan->words = plan->stages[0].words;
-	for (int s = 0; s < plan->nstages; s++)
-	{
-		GsKeyStage *stage = &plan->stages[s];
-
-		stage->slices = slices_of(plan, stage->bits);
-		stage->slices_without_null = slices_of(plan, Max(stage->bits, 1) - 1);
-	}
+	lay_out_stages(plan);
 	MemoryContextSwitchTo(caller);
 	if (reason != NULL && plan->distrusted)
 		*reason = GS_REASON_WRONG_ORDER;
@@ -207,8 +272,6 @@ gpusort_key_plan_shape(const GsKeyPlan *plan)
 	};
 
 	shape.exact = gpusort_key_plan_is_exact(plan, &shape.open);
-	shape.open_string = !shape.exact &&
-		gpusort_key_encoding_is_string(&plan->columns[shape.open].encoding);
 	for (int i = 0; i < plan->ncolumns; i++)
 	{
 		GsEncodingKind kind = plan->columns[i].encoding.kind;
@@ -260,11 +323,16 @@ gpusort_key_plan_string_words(const GsKeyPlan *plan)
 }
 
 bool
+gpusort_key_plan_encoding(const GsKeyPlan *plan, int key, GsKeyEncoding *encoding)
+{
+	*encoding = plan->columns[key].encoding;
+	return key < plan->stages[0].end;
+}
+
+bool
 gpusort_key_plan_is_exact(const GsKeyPlan *plan, int *first)
 {
-	const GsKeyStage *stage = &plan->stages[0];
-
-	*first = stage->open ? stage->end - 1 : stage->end;
+	*first = plan->stages[0].open;
 	return *first == plan->ncolumns;
 }
 
@@ -273,7 +341,7 @@ gpusort_key_plan_is_string(const GsKeyPlan *plan)
 {
 	const GsKeyStage *stage = &plan->stages[0];
 
-	return stage->open && stage->end == 1 && stage->slices == 1 &&
+	return stage->open == 0 && stage->end == 1 && stage->slices == 1 &&
 		gpusort_key_encoding_is_string(&plan->columns[0].encoding);
 }
 
@@ -285,7 +353,11 @@ gpusort_key_plan_mask(const GsKeyPlan *plan, int nkeys, uint64 *mask)
 
 	/* A key of one column need not begin with the first bit. */
 	if (nkeys < stage->end)
-		bits = plan->columns[nkeys - 1].position + plan->columns[nkeys - 1].encoding.bits;
+	{
+		bits = 0;
+		for (int i = 0; i < nkeys; i++)
+			bits += null_bits(i) + plan->columns[i].encoding.bits;
+	}
 	for (unsigned w = 0; w < plan->words; w++)
 	{
 		unsigned	before = Min(w * WORD_BITS, bits);
@@ -349,26 +421,26 @@ column_word(const GsKeyColumn *column, Datum value, uint32 index,
 
 /* The same for several words of a string, whose bytes are looked up once. */
 static void
-encode_string(const GsKeyColumn *column, Datum value, uint64 *key)
+encode_string(const GsKeyColumn *column, unsigned position, Datum value, uint64 *key)
 {
 	uint64		words[GPUSORT_CPU_MAX_KEY_WORDS];
 	unsigned	count = column->encoding.bits / WORD_BITS;
 
 	gpusort_key_encoding_string_words(&column->encoding, value, words, count);
 	for (unsigned w = 0; w < count; w++)
-		set_key_bits(key, column->position + w * WORD_BITS, WORD_BITS,
+		set_key_bits(key, position + w * WORD_BITS, WORD_BITS,
 					 column->descending ? ~words[w] : words[w]);
 }
 
+/* Encode a value, from a position on. */
 static inline void
-encode_column(const GsKeyColumn *column, Datum value, uint64 *key)
+encode_column(const GsKeyColumn *column, unsigned position, Datum value, uint64 *key)
 {
 	unsigned	bits = column->encoding.bits;
-	unsigned	position = column->position;
 
 	if (bits > WORD_BITS && gpusort_key_encoding_is_string(&column->encoding))
 	{
-		encode_string(column, value, key);
+		encode_string(column, position, value, key);
 		return;
 	}
 	for (uint32 index = 0; bits > 0; index++)
@@ -382,6 +454,14 @@ encode_column(const GsKeyColumn *column, Datum value, uint64 *key)
 	}
 }
 
+/* Returns how to break ties of the words that encode a column's value, which is not NULL. */
+static inline GsEncodingRest
+rest_of_column(const GsKeyColumn *column, Datum value)
+{
+	return gpusort_key_encoding_is_exact(&column->encoding) ? GS_REST_NONE :
+		gpusort_key_encoding_rest(&column->encoding, value, column->encoding.bits / WORD_BITS);
+}
+
 /*
  * Encode the words of a stage.  The value of column i is values[i], or that of
  * its attribute if 'by_attribute'.
@@ -391,6 +471,8 @@ encode_stage(const GsKeyPlan *plan, const GsKeyStage *stage,
 			 const Datum *values, const bool *isnull, bool by_attribute,
 			 uint64 *key)
 {
+	unsigned	position = 0;
+
 	for (unsigned w = 0; w < stage->words; w++)
 		key[w] = 0;
 	for (int i = stage->first; i < stage->end; i++)
@@ -399,10 +481,15 @@ encode_stage(const GsKeyPlan *plan, const GsKeyStage *stage,
 		int			index = by_attribute ? column->attno - 1 : i;
 
 		if (i > 0)
-			set_key_bits(key, column->position - 1, 1,
-						 isnull[index] != column->nulls_first);
+			set_key_bits(key, position++, 1, isnull[index] != column->nulls_first);
 		if (!isnull[index])
-			encode_column(column, values[index], key);
+		{
+			encode_column(column, position, values[index], key);
+			if (i >= stage->open && i + 1 < stage->end &&
+				rest_of_column(column, values[index]) != GS_REST_NONE)
+				return;
+		}
+		position += column->encoding.bits;
 	}
 }
 
@@ -422,6 +509,22 @@ gpusort_key_plan_encode(const GsKeyPlan *plan, const Datum *values,
 		*key = column_word(first, values[first->attno - 1], 0,
 						   first->encoding.bits);
 	return !first_is_null;
+}
+
+bool
+gpusort_key_plan_tells_all(const GsKeyPlan *plan, const Datum *values, const bool *isnull)
+{
+	const GsKeyStage *stage = &plan->stages[0];
+
+	for (int i = stage->open; i < stage->end; i++)
+	{
+		const GsKeyColumn *column = &plan->columns[i];
+
+		if (!isnull[column->attno - 1] &&
+			rest_of_column(column, values[column->attno - 1]) != GS_REST_NONE)
+			return false;
+	}
+	return stage->end == plan->ncolumns;
 }
 
 /* ----------------------------------------------------------------
@@ -526,25 +629,25 @@ slices_at(const GsKeyPlan *plan, const GsKeyCursor *cursor)
 }
 
 /*
- * Returns how many words of the stage's last column are encoded up to the end
- * of a slice.
+ * Returns how many words of the column that further slices are of are encoded up to the end of a
+ * slice.
  */
 static uint32
 column_words_up_to(const GsKeyPlan *plan, const GsKeyCursor *cursor, uint32 slice)
 {
-	return plan->columns[plan->stages[cursor->stage].end - 1].encoding.bits / WORD_BITS +
+	return plan->columns[cursor->column].encoding.bits / WORD_BITS +
 		(slice + 1 - slices_at(plan, cursor)) * plan->words;
 }
 
 GsKeyRest
 gpusort_key_plan_skip_key(const GsKeyPlan *plan, GsKeyCursor *cursor, int *first)
 {
-	if (cursor->stage + 1 == (uint32) plan->nstages)
+	if (cursor->column + 1 == (uint32) plan->ncolumns)
 		return GS_KEY_EQUAL;
-	cursor->stage++;
+	cursor->stage = ++cursor->column;
 	cursor->slice = 0;
 	cursor->nulls = false;
-	*first = plan->stages[cursor->stage].first;
+	*first = cursor->stage;
 	return GS_KEY_WORDS;
 }
 
@@ -555,8 +658,7 @@ gpusort_key_plan_skip_key(const GsKeyPlan *plan, GsKeyCursor *cursor, int *first
 static GsPivotFrame
 pivot_frame(const GsKeyPlan *plan, const GsKeyCursor *cursor)
 {
-	const GsKeyColumn *column =
-		&plan->columns[plan->stages[cursor->stage].end - 1];
+	const GsKeyColumn *column = &plan->columns[cursor->column];
 
 	return (GsPivotFrame)
 	{
@@ -568,17 +670,12 @@ pivot_frame(const GsKeyPlan *plan, const GsKeyCursor *cursor)
 	};
 }
 
-/*
- * gpusort_key_plan_next_words() within the last column of a stage, if it is not
- * NULL.
- */
+/* gpusort_key_plan_next_words() within the cursor's column, if that is not NULL. */
 static GsKeyRest
 next_words_of_column(const GsKeyPlan *plan, Datum value, const uint64 *key,
 					 GsKeyCursor *cursor, int *first)
 {
-	const GsKeyStage *stage = &plan->stages[cursor->stage];
-	int			last = stage->end - 1;
-	const GsKeyEncoding *encoding = &plan->columns[last].encoding;
+	const GsKeyEncoding *encoding = &plan->columns[cursor->column].encoding;
 	bool		is_string = gpusort_key_encoding_is_string(encoding);
 	GsEncodingRest rest;
 
@@ -604,11 +701,27 @@ next_words_of_column(const GsKeyPlan *plan, Datum value, const uint64 *key,
 	}
 	if (rest == GS_REST_NONE)
 		return gpusort_key_plan_skip_key(plan, cursor, first);
-	*first = last;
+	*first = cursor->column;
 	if (rest == GS_REST_COMPARE)
 		return GS_KEY_COMPARE;
 	cursor->slice++;
 	return is_string ? GS_KEY_STRINGS : GS_KEY_WORDS;
+}
+
+/*
+ * Returns the column of a stage whose words leave it open how the ties of a row are broken, or the
+ * last one.
+ */
+static int
+open_column(const GsKeyPlan *plan, const GsKeyStage *stage, const Datum *values,
+			const bool *isnull)
+{
+	int			c = stage->open;
+
+	while (c + 1 < stage->end &&
+		   (isnull[c] || rest_of_column(&plan->columns[c], values[c]) == GS_REST_NONE))
+		c++;
+	return Min(c, stage->end - 1);
 }
 
 GsKeyRest
@@ -617,17 +730,19 @@ gpusort_key_plan_next_words(const GsKeyPlan *plan, const Datum *values,
 							GsKeyCursor *cursor, int *first)
 {
 	const GsKeyStage *stage = &plan->stages[cursor->stage];
-	int			last = stage->end - 1;
+	uint32		slices = slices_at(plan, cursor);
 
-	if (cursor->slice + 1 < slices_at(plan, cursor))
+	if (cursor->slice + 1 < slices)
 	{
 		cursor->slice++;
 		*first = stage->first;
 		return GS_KEY_WORDS;
 	}
-	if (!stage->open || isnull[last])
+	if (cursor->slice < slices)
+		cursor->column = open_column(plan, stage, values, isnull);
+	if (cursor->column < (uint32) stage->open || isnull[cursor->column])
 		return gpusort_key_plan_skip_key(plan, cursor, first);
-	return next_words_of_column(plan, values[last], key, cursor, first);
+	return next_words_of_column(plan, values[cursor->column], key, cursor, first);
 }
 
 uint32
@@ -654,8 +769,10 @@ gpusort_key_plan_span(const GsKeyPlan *plan, const GsKeyCursor *cursor,
 {
 	const GsKeyStage *stage = &plan->stages[cursor->stage];
 
-	*from = cursor->slice < slices_at(plan, cursor) ? stage->first : stage->end - 1;
-	*to = stage->end;
+	bool		in_stage = cursor->slice < slices_at(plan, cursor);
+
+	*from = in_stage ? stage->first : (int) cursor->column;
+	*to = in_stage ? stage->end : *from + 1;
 }
 
 /* Take out the first bit. */
@@ -673,7 +790,6 @@ gpusort_key_plan_encode_at(const GsKeyPlan *plan, const GsKeyCursor *cursor,
 						   uint64 *key)
 {
 	const GsKeyStage *stage = &plan->stages[cursor->stage];
-	const GsKeyColumn *last = &plan->columns[stage->end - 1];
 
 	if (cursor->slice < slices_at(plan, cursor))
 	{
@@ -690,7 +806,7 @@ gpusort_key_plan_encode_at(const GsKeyPlan *plan, const GsKeyCursor *cursor,
 		uint32		index = column_words_up_to(plan, cursor, cursor->slice - 1);
 
 		for (unsigned w = 0; w < plan->words; w++)
-			key[w] = column_word(last, values[stage->end - 1], index + w,
-								 WORD_BITS);
+			key[w] = column_word(&plan->columns[cursor->column], values[cursor->column],
+								 index + w, WORD_BITS);
 	}
 }

@@ -29,6 +29,8 @@ typedef struct GsSortKeys
 	int			enough;			/* the first ones, of this number, tell nearly
 								 * all rows apart, so that keys encode no
 								 * others; 0 if it takes all of them */
+	bool		short_values;	/* do most rows agree in strings that mostly
+								 * end in two words? */
 } GsSortKeys;
 
 typedef struct GsKeyPlan GsKeyPlan;
@@ -40,7 +42,6 @@ typedef struct GsKeyShape
 	bool		encoded;		/* has the first sort key an encoding? */
 	int			open;			/* the sort key within which the words end, or
 								 * the number of sort keys if none */
-	bool		open_string;	/* is that a string? */
 	bool		exact;			/* no ties to break */
 	bool		first_exact;	/* likewise, by the first sort key alone */
 	bool		collated;		/* does a sort key have a collation of ICU? */
@@ -52,7 +53,8 @@ typedef struct GsKeyShape
 
 /*
  * Make a plan, in its own memory context below the current one.  Up to
- * 'string_words' words of a string become part of the key, at least 1.
+ * 'string_words' words of a string become part of the key, at least 1.  If it is more, or if
+ * values are short, there are at least 2, and other keys follow a string that ends in these words.
  * Accesses the system catalogs, and so needs a transaction.
  *
  * Unless 'reason' is NULL, sets *reason to GS_REASON_TYPE if the first key has no encoding, to
@@ -94,6 +96,12 @@ extern GsKeyShape gpusort_key_plan_shape(const GsKeyPlan *plan);
  * another number can differ.
  */
 extern unsigned gpusort_key_plan_string_words(const GsKeyPlan *plan);
+
+/*
+ * Sets *encoding to that of a sort key, with the bits that it has in the words.  Returns false if
+ * these end before it.
+ */
+extern bool gpusort_key_plan_encoding(const GsKeyPlan *plan, int key, GsKeyEncoding *encoding);
 
 /*
  * Are the words exact?  If not, ties are broken by comparing the sort keys
@@ -150,6 +158,13 @@ extern void gpusort_key_plan_decode_numbers(const GsKeyPlan *plan, const uint64 
 											Size length, uint32 count, char *values);
 
 /*
+ * Do the words of a row, encoded likewise, tell all that its sort keys do?  If they do so of all
+ * rows, there are no ties to break, even if the plan is not exact.
+ */
+extern bool gpusort_key_plan_tells_all(const GsKeyPlan *plan,
+									   const Datum *values, const bool *isnull);
+
+/*
  * If a plan is not exact, further words can break ties.  A cursor stands at
  * the words that were encoded last, as many as a key has; initialize it with
  * zeros.  In all functions with a cursor, values[k] is the value of sort key
@@ -157,8 +172,9 @@ extern void gpusort_key_plan_decode_numbers(const GsKeyPlan *plan, const uint64 
  */
 typedef struct GsKeyCursor
 {
-	uint32		stage;
+	uint32		stage;			/* the sort key with which it begins */
 	uint32		slice;
+	uint32		column;			/* the sort key that further slices are of */
 	bool		nulls;			/* set this before words at slice 0 are
 								 * encoded of rows of which any has NULL for
 								 * the first sort key of

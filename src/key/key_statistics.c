@@ -46,6 +46,9 @@
 /* The bounds of a histogram that are looked at. */
 #define MOST_BOUNDS		101
 
+/* Values of this average width, with their header, end in two words, which have 14 bytes or more. */
+#define SHORT_WIDTH		12
+
 /* What the statistics say of the words of a column. */
 typedef struct GsColumnWords
 {
@@ -139,8 +142,8 @@ distinct_values(HeapTuple statistics, double rows)
 
 /* Look up what is known of a column.  Returns false if there are no statistics. */
 static bool
-look_up(const GsTableColumn *column, const GsKeyEncoding *encoding, unsigned string_words,
-		double rows, GsColumnWords *words)
+look_up(const GsTableColumn *column, const GsKeyEncoding *encoding, double rows,
+		GsColumnWords *words)
 {
 	HeapTuple	statistics = statistics_of(column);
 
@@ -151,7 +154,7 @@ look_up(const GsTableColumn *column, const GsKeyEncoding *encoding, unsigned str
 	if (gpusort_key_encoding_is_string(encoding))
 	{
 		double		missing = bytes_needed(encoding, statistics, words->distinct) -
-			string_words * (double) sizeof(uint64);
+			encoding->bits / (double) BITS_PER_BYTE;
 
 		words->distinct /= pow(SYMBOLS, Max(missing, 0));
 	}
@@ -224,29 +227,94 @@ gpusort_key_statistics_tell_apart(const GsTableColumn *columns, int nkeys, doubl
 	return combined_values(columns, nkeys, rows, &known) >= MANY_VALUES * rows;
 }
 
-/*
- * Do most rows agree in the words of keys with that shape?  If another key follows a string, one
- * that is there twice is a tie, and columns may depend on each other, so they have to tell rows
- * apart by a margin.  Where another key follows, a column without statistics means that they do.
- */
+/* Do all values of one kind of statistics, of which there are some, end in their words? */
 static bool
-expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, const GsKeyShape *shape,
-			unsigned string_words, double rows)
+values_end(HeapTuple statistics, int kind, const GsKeyEncoding *encoding, bool *any)
 {
-	int			end = shape->open + 1;
-	double		distinct = 1;
-	GsColumnWords words = {0};
+	AttStatsSlot slot;
+	bool		end = true;
 
-	if (shape->open_string && end < keys->nkeys &&
-		!gpusort_key_statistics_tell_apart(columns, end, rows))
+	if (!get_attstatsslot(&slot, statistics, kind, InvalidOid, ATTSTATSSLOT_VALUES))
 		return true;
-	for (int k = 0; k < end; k++)
+	*any |= slot.nvalues > 0;
+	for (int i = 0; i < Min(slot.nvalues, MOST_BOUNDS) && end; i++)
+		end = gpusort_key_encoding_rest(encoding, slot.values[i],
+										encoding->bits / 64) == GS_REST_NONE;
+	free_attstatsslot(&slot);
+	return end;
+}
+
+/* Do the values of a column end in their words, as far as statistics tell? */
+static bool
+end_in_words(const GsTableColumn *column, const GsKeyEncoding *encoding)
+{
+	HeapTuple	statistics;
+	bool		any = false;
+	bool		end;
+
+	if (gpusort_key_encoding_is_exact(encoding))
+		return true;
+	if (!gpusort_key_encoding_can_end(encoding))
+		return false;
+	statistics = statistics_of(column);
+	if (!HeapTupleIsValid(statistics))
+		return false;
+	end = values_end(statistics, STATISTIC_KIND_HISTOGRAM, encoding, &any) &&
+		values_end(statistics, STATISTIC_KIND_MCV, encoding, &any);
+	ReleaseSysCache(statistics);
+	return end && any;
+}
+
+int
+gpusort_key_statistics_open(const GsSortKeys *keys, const GsTableColumn *columns, int first)
+{
+	for (int k = first; k < keys->nkeys; k++)
 	{
 		bool		descending;
 		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
 														   keys->collations[k], &descending);
+		int32		width = 0;
 
-		if (look_up(&columns[k], &encoding, string_words, rows, &words))
+		if (gpusort_key_encoding_is_exact(&encoding))
+			continue;
+		if (gpusort_key_encoding_can_end(&encoding) && OidIsValid(columns[k].table))
+			width = get_attavgwidth(columns[k].table, columns[k].attno);
+		if (width <= 0 || width > SHORT_WIDTH)
+			return k;
+	}
+	return keys->nkeys;
+}
+
+/*
+ * Do most rows agree in the words of a plan's keys?  If another key follows a string within which
+ * the words end, one that is there twice is a tie, and columns may depend on each other, so they
+ * have to tell rows apart by a margin.  Where another key follows, a column without statistics
+ * means that they do.
+ */
+static bool
+expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, const GsKeyPlan *plan,
+			double rows)
+{
+	int			open = 0;
+	int			end;
+	double		distinct = 1;
+	GsKeyEncoding encoding;
+	GsColumnWords words = {0};
+
+	while (open < keys->nkeys && gpusort_key_plan_encoding(plan, open, &encoding) &&
+		   end_in_words(&columns[open], &encoding))
+		open++;
+	if (open == keys->nkeys)
+		return false;
+	end = open + 1;
+	if (end < keys->nkeys && gpusort_key_plan_encoding(plan, open, &encoding) &&
+		gpusort_key_encoding_is_string(&encoding) &&
+		!gpusort_key_statistics_tell_apart(columns, end, rows))
+		return true;
+	for (int k = 0; k < end; k++)
+	{
+		(void) gpusort_key_plan_encoding(plan, k, &encoding);
+		if (look_up(&columns[k], &encoding, rows, &words))
 			distinct *= words.distinct;
 		else if (k == end - 1 || end < keys->nkeys)
 			return end < keys->nkeys;
@@ -262,14 +330,15 @@ gpusort_key_statistics_expect_ties(const GsSortKeys *keys, const GsTableColumn *
 {
 	GsReason	reason;
 	GsKeyPlan  *plan = gpusort_key_plan_create(keys, string_words, &reason);
-	GsKeyShape	shape = gpusort_key_plan_shape(plan);
+	int			open;
 
-	gpusort_key_plan_free(plan);
 	/* Without words, all rows tie. */
-	if (reason == GS_REASON_TYPE)
-		return true;
-	return reason == GS_REASON_NONE && !shape.exact &&
-		expect_ties(keys, columns, &shape, string_words, rows);
+	bool		ties = reason == GS_REASON_TYPE;
+
+	if (reason == GS_REASON_NONE && !gpusort_key_plan_is_exact(plan, &open))
+		ties = expect_ties(keys, columns, plan, rows);
+	gpusort_key_plan_free(plan);
+	return ties;
 }
 
 bool
@@ -279,6 +348,23 @@ gpusort_key_statistics_few_values(const GsTableColumn *columns, int nkeys, doubl
 	double		distinct = combined_values(columns, nkeys, rows, &known);
 
 	return known && distinct * ROWS_OF_KEY < rows;
+}
+
+bool
+gpusort_key_statistics_short_values(const GsSortKeys *keys, const GsTableColumn *columns,
+									double rows)
+{
+	for (int k = 0; k < keys->nkeys; k++)
+	{
+		bool		descending;
+		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
+														   keys->collations[k], &descending);
+
+		if (!gpusort_key_encoding_is_exact(&encoding))
+			return gpusort_key_statistics_open(keys, columns, k) > k &&
+				gpusort_key_statistics_few_values(columns, k + 1, rows);
+	}
+	return false;
 }
 
 int

@@ -28,6 +28,17 @@ extern bool gpusort_key_statistics_expect_ties(const GsSortKeys *keys,
 											   unsigned string_words, double rows);
 
 /*
+ * Returns the first sort key, from 'first' on, whose values probably do not end in two words, or
+ * nkeys.  It knows average widths only, which takes less time.
+ */
+extern int	gpusort_key_statistics_open(const GsSortKeys *keys, const GsTableColumn *columns,
+										int first);
+
+/* See GsSortKeys. */
+extern bool gpusort_key_statistics_short_values(const GsSortKeys *keys,
+												const GsTableColumn *columns, double rows);
+
+/*
  * Do most of 'rows' rows agree in the first 'nkeys' keys with others, as far as the numbers of
  * different values tell, which takes less time to find out?  False if one of them is not known.
  */

@@ -205,7 +205,11 @@ judge_keys(const GsSortKeys *keys, const Plan *sort, const PlannedStmt *statemen
 														  GPUSORT_GPU_STRING_WORDS,
 														  sort->plan_rows);
 	else if (!traits->paired)
+	{
 		traits->enough = gpusort_key_statistics_enough(columns, keys->nkeys, sort->plan_rows);
+		traits->short_values = gpusort_key_statistics_short_values(keys, columns,
+																   sort->plan_rows);
+	}
 	pfree(columns);
 }
 
@@ -275,9 +279,9 @@ make_node_over(Plan *input, int plan_node_id, const CustomScanMethods *methods)
  * is the input of 'sort'.  It has the same keys as the node of the sort.
  */
 static CustomScan *
-make_sink(const Sort *sort, int enough, Plan *partial, int plan_node_id)
+make_sink(const Sort *sort, const GsSortTraits *of_sort, Plan *partial, int plan_node_id)
 {
-	GsSortTraits traits = {.enough = enough};
+	GsSortTraits traits = {.enough = of_sort->enough,.short_values = of_sort->short_values};
 	CustomScan *sink = make_node_over(partial, plan_node_id, &sink_methods);
 
 	sink->scan.plan.parallel_aware = true;
@@ -393,7 +397,7 @@ add_sink(Sort *sort, GsSortTraits traits, GsSwapStatement *statement)
 	if (IsA(gather, Gather) && !gather->single_copy &&
 		passes_columns_on(gather) && can_sort_together(sort, traits.ties))
 		gather->plan.lefttree = (Plan *)
-			make_sink(sort, traits.enough, gather->plan.lefttree, new_plan_node_id(statement));
+			make_sink(sort, &traits, gather->plan.lefttree, new_plan_node_id(statement));
 }
 
 /*

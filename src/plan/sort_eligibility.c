@@ -338,8 +338,11 @@ judge_ties(const PlannerInfo *root, const Path *input, const List *pathkeys,
 	{
 		GsTableColumn *columns = columns_of_path(root, pathkeys, input->parent->relids);
 
-		few = gpusort_key_statistics_few_values(columns, open + 1, rows);
-		ties = few || (gpu && continues && candidate->key.open_string &&
+		/* Other keys follow short values. */
+		open = gpusort_key_statistics_open(keys, columns, open);
+		continues = open + 1 < keys->nkeys;
+		few = open < keys->nkeys && gpusort_key_statistics_few_values(columns, open + 1, rows);
+		ties = few || (gpu && continues &&
 					   !gpusort_key_statistics_tell_apart(columns, open + 1, rows));
 		pfree(columns);
 	}

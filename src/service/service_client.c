@@ -360,6 +360,7 @@ open_client(const GsSlotRequest *request, GsReason *reason)
 	client->slot->refused = 0;
 	client->slot->request = *request;
 	pg_atomic_write_u32(&client->slot->ring_head, 0);
+	pg_atomic_write_u32(&client->slot->has_ties, 0);
 	for (uint32 r = 0; r < gpusort_service->nchunks; r++)
 		pg_atomic_write_u32(&client->slot->ring[r], GPUSORT_NO_CHUNK);
 	pg_write_barrier();
@@ -667,6 +668,18 @@ gpusort_client_is_sorted(GsClient *client)
 	pg_read_barrier();			/* who knows that it is sorted sees the
 								 * results */
 	return true;
+}
+
+void
+gpusort_client_note_ties(GsClient *client)
+{
+	pg_atomic_write_u32(&client->slot->has_ties, 1);
+}
+
+bool
+gpusort_client_has_ties(const GsClient *client)
+{
+	return pg_atomic_read_u32(&client->slot->has_ties) != 0;
 }
 
 const GsSlotResult *

@@ -125,6 +125,13 @@ extern bool gpusort_client_is_sorted(GsClient *client);
 extern const GsSlotResult *gpusort_client_result(const GsClient *client);
 
 /*
+ * Note that the words of a row, which is not put yet, do not tell all of its sort keys.  After the
+ * sort: has any client done so?
+ */
+extern void gpusort_client_note_ties(GsClient *client);
+extern bool gpusort_client_has_ties(const GsClient *client);
+
+/*
  * gpusort_client_ask() requests a sorted chunk, and gpusort_client_await()
  * waits until it has arrived.  The former returns NULL after a failure, or if
  * no pool chunk is free at the moment and 'wait' is false.

@@ -139,6 +139,7 @@ init_service(GsService *service)
 		pg_atomic_init_u64(&service->slots[s].file_bytes, 0);
 		pg_atomic_init_u64(&service->slots[s].last_use, 0);
 		pg_atomic_init_u32(&service->slots[s].ring_head, 0);
+		pg_atomic_init_u32(&service->slots[s].has_ties, 0);
 		SpinLockInit(&service->slots[s].take_lock);
 		for (int r = 0; r < GPUSORT_MAX_CHUNKS; r++)
 			pg_atomic_init_u32(&service->slots[s].ring[r], GPUSORT_NO_CHUNK);

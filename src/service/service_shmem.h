@@ -144,6 +144,12 @@ typedef struct GsSlot
 	GsSlotResult result;
 
 	/*
+	 * Set by clients, before they put the row: do the words of a row not tell
+	 * all of its sort keys?
+	 */
+	pg_atomic_uint32 has_ties;
+
+	/*
 	 * Written by the device process: the bytes of device memory that the
 	 * session holds, or until it is sorted, that it may come to hold; those
 	 * of its rows that are parked in a file; and when a client has used it

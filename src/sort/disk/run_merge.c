@@ -33,10 +33,10 @@
 #include "work.h"
 
 /*
- * The words of a string that are encoded for a merge, as many as a key can have.  They save calls
- * of the comparator if strings begin alike, and take a hundredth longer if they do not.
+ * The words of a string that are encoded for a merge.  They save calls of the comparator if strings
+ * begin alike, and take a hundredth longer if they do not.
  */
-#define STRING_WORDS	GPUSORT_CPU_MAX_KEY_WORDS
+#define STRING_WORDS	4
 
 /* A pivot is a string of at most this many bytes, so that its words tell more. */
 #define MAX_PIVOT_BYTES	1024

@@ -48,18 +48,13 @@ struct GsGpuTies
 
 /*
  * Create a reader in the current memory context.  Its batch must be closed before that context
- * is deleted, except after an error.  Returns NULL if the encoded keys are exact, so
- * that there are no ties to break and the session returns its rows in order.
+ * is deleted, except after an error.
  */
 static GsGpuTies *
 create_ties(const GsSortSpec *spec, GsGpuSession *gpu)
 {
-	GsGpuTies  *ties;
-	int			first_open;
+	GsGpuTies  *ties = palloc0(sizeof(GsGpuTies));
 
-	if (gpusort_key_plan_is_exact(spec->key_plan, &first_open))
-		return NULL;
-	ties = palloc0(sizeof(GsGpuTies));
 	ties->spec = spec;
 	ties->gpu = gpu;
 	ties->context = CurrentMemoryContext;
@@ -401,8 +396,9 @@ prepare(GsGpuRows *rows, const GsSortSpec *spec, bool (*sort) (GsGpuSession *ses
 	MemoryContext caller = MemoryContextSwitchTo(rows->context);
 	bool		sorted;
 
-	rows->ties = create_ties(spec, rows->session);
 	sorted = sort(rows->session);
+	if (sorted && gpusort_gpu_session_has_ties(rows->session))
+		rows->ties = create_ties(spec, rows->session);
 	MemoryContextSwitchTo(caller);
 	return sorted;
 }

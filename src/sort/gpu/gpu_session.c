@@ -77,6 +77,7 @@ make_session(const GsSortSpec *spec)
 	session->format = gpusort_row_format_create(spec);
 	session->words = gpusort_key_plan_words(spec->key_plan);
 	session->has_ties = !gpusort_key_plan_is_exact(spec->key_plan, &first_open);
+	session->all_told = session->has_ties;
 
 	/* A row must fit into a chunk with its key, and into a sorted one. */
 	session->max_row_bytes = gpusort_client_chunk_bytes() / 4 * 3;
@@ -305,6 +306,16 @@ end_row(const GsGpuSession *session, GsChunkFill *fill, const uint64 *key, Size 
 	fill->rows++;
 }
 
+/* Note it if words do not tell all keys of a row, the first one of this process. */
+static void
+look_for_ties(GsGpuSession *session, const Datum *values, const bool *isnull)
+{
+	if (gpusort_key_plan_tells_all(session->spec->key_plan, values, isnull))
+		return;
+	session->all_told = false;
+	gpusort_client_note_ties(session->client);
+}
+
 bool
 gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 						const bool *isnull)
@@ -317,6 +328,8 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 
 	if (!gpusort_key_plan_encode(session->spec->key_plan, values, isnull, key))
 		part = GS_PART_NULL_KEYS;
+	if (session->all_told)
+		look_for_ties(session, values, isnull);
 	fill = &session->fills[part];
 	if (likely(fill->rows < fill->max_rows))
 		row_bytes = gpusort_row_format_pack_fast(format, values, isnull,

@@ -118,6 +118,9 @@ extern bool gpusort_gpu_session_join(GsGpuSession *session);
 /* After sorting: the number of rows that can be read by position. */
 extern int64 gpusort_gpu_session_count(const GsGpuSession *session);
 
+/* After that: are rows with equal words yet to be ordered? */
+extern bool gpusort_gpu_session_has_ties(const GsGpuSession *session);
+
 /*
  * Several processes will read the rows.  What one keeps in the pool while it does something else
  * could be what another one waits for, so each copies the chunk that it reads.

@@ -70,10 +70,14 @@ struct GsGpuSession
 	unsigned	words;
 	Size		max_row_bytes;
 	GsClient   *client;
-	bool		has_ties;		/* do sorted chunks tell which rows are ties? */
+	bool		has_ties;		/* do sorted chunks tell which rows are ties,
+								 * since words do not tell all keys of each
+								 * row? */
 	GsReason	failure;
 
 	/* Adding rows: gpu_session.c. */
+	bool		all_told;		/* have words told all keys so far, although
+								 * they need not? */
 	double		nput;			/* number of rows in chunks that were put */
 	GsChunkFill fills[GS_PARTS];
 	uint64		sum_rows;

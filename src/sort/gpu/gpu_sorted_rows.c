@@ -76,6 +76,7 @@ gpusort_gpu_session_join(GsGpuSession *session)
 {
 	if (!gpusort_client_is_sorted(session->client))
 		return gpusort_gpu_session_fail(session);
+	session->has_ties &= gpusort_client_has_ties(session->client);
 	if (locate_rows(session))
 		return true;
 	session->failure = GS_REASON_OUT_OF_MEMORY;
@@ -90,6 +91,12 @@ gpusort_gpu_session_sort(GsGpuSession *session)
 	if (!gpusort_client_sort(session->client))
 		return gpusort_gpu_session_fail(session);
 	return gpusort_gpu_session_join(session);
+}
+
+bool
+gpusort_gpu_session_has_ties(const GsGpuSession *session)
+{
+	return session->has_ties;
 }
 
 int64
