@@ -27,10 +27,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "index/base/index_build.h"
-#include "index/base/leaf_tuples.h"
 #include "index/btree/btree.h"
-#include "index/btree/btree_loader.h"
 #include "key/key_comparison.h"
 #include "key/key_statistics.h"
 #include "sort/base/warm_memory.h"

@@ -35,9 +35,7 @@
 #include "utils/memutils.h"
 
 #include "core/copy_bytes.h"
-#include "index/base/leaf_tuples.h"
-#include "index/base/page_writer.h"
-#include "index/btree/btree_loader.h"
+#include "index/btree/btree.h"
 #include "work.h"
 
 /* A tuple that is larger than this might be too large for a btree. */

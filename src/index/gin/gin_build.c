@@ -32,8 +32,7 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-#include "index/gin/gin_build.h"
-#include "index/gin/gin_private.h"
+#include "index/gin/gin.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
 #include "work.h"

@@ -22,7 +22,7 @@
 
 #include "utils/memutils.h"
 
-#include "index/gin/gin_private.h"
+#include "index/gin/gin.h"
 #include "sort/base/budget.h"
 #include "work.h"
 

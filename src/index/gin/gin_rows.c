@@ -42,7 +42,7 @@
 #include "utils/memutils.h"
 #include "utils/typcache.h"
 
-#include "index/gin/gin_private.h"
+#include "index/gin/gin.h"
 #include "key/distrust.h"
 #include "settings.h"
 #include "work.h"

@@ -29,8 +29,7 @@
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
-#include "index/base/index_rows.h"
-#include "index/gin/gin_private.h"
+#include "index/gin/gin.h"
 #include "work.h"
 
 /*

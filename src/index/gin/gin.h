@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * gin_private.h
- *		What the files of this room call of each other to build a GIN index.
+ * gin.h
+ *		Builds GIN indexes.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_GIN_PRIVATE_H
-#define GPUSORT_GIN_PRIVATE_H
+#ifndef GPUSORT_GIN_H
+#define GPUSORT_GIN_H
 
 #include "access/gin.h"
 #include "access/gin_private.h"
@@ -19,6 +19,8 @@
 #include "sort/base/progress.h"
 #include "sort/base/sort_spec.h"
 #include "sort/sort.h"
+
+extern const GsIndexKind gpusort_gin_kind;
 
 /*
  * ---- The order of the keys of an index, and the rows that are sorted: gin_rows.c ----
@@ -201,4 +203,4 @@ extern void gpusort_gin_writer_abandon(GsGinWriter *writer);
 /* Write the remaining pages and the statistics, and make the file durable if needed. */
 extern void gpusort_gin_writer_end(GsGinWriter *writer);
 
-#endif							/* GPUSORT_GIN_PRIVATE_H */
+#endif							/* GPUSORT_GIN_H */
