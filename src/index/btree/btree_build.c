@@ -280,7 +280,7 @@ is_equal_to_previous(const GsUniqueCheck *check, const Datum *values,
 	MemoryContext caller = MemoryContextSwitchTo(check->context);
 	bool		equal;
 
-	equal = gpusort_key_comparison_compare(check->comparison, 0,
+	equal = gpusort_key_comparison_compare(check->comparison, 0, check->nkeys,
 										   check->values, check->isnull,
 										   values, isnull) == 0;
 	MemoryContextSwitchTo(caller);
