@@ -78,6 +78,13 @@ gpusort_group_keys_keep(GsGroupKeys *group, Datum *values, bool *isnull)
 	MemoryContextSwitchTo(caller);
 }
 
+void
+gpusort_group_keys_get(const GsGroupKeys *group, Datum **keys, bool **isnull)
+{
+	*keys = group->keys;
+	*isnull = group->isnull;
+}
+
 bool
 gpusort_group_keys_match(GsGroupKeys *group, Datum *values, bool *isnull)
 {
