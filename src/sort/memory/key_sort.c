@@ -179,8 +179,10 @@ gpusort_key_sort_count(const GsKeySort *key_sort)
 bool
 gpusort_key_sort_is_full(const GsKeySort *key_sort)
 {
+	uint32		fault_rows = gpusort_fault_host("rows");
+
 	return (uint64) key_sort->nrows + chunk_rows(key_sort) >
-		gpusort_fault_host_rows(GPUSORT_MAX_ROWS);
+		(fault_rows > 0 ? fault_rows : GPUSORT_MAX_ROWS);
 }
 
 uint32
