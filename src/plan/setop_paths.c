@@ -393,18 +393,7 @@ add_path_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, PathTarget
 		add_path(rel, apply_projection_to_path(root, rel, path, target));
 }
 
-/* Returns the path below a set operation, or the first one. */
-static Path *
-path_below(const Path *path)
-{
-	if (IsA(path, SetOpPath))
-		return linitial(GPUSORT_SETOP_INPUTS((const SetOpPath *) path));
-	if (IsA(path, AggPath))
-		return ((const AggPath *) path)->subpath;
-	return GPUSORT_IS_UNIQUE_PATH(path) ? ((const GsUniquePath *) path)->subpath : NULL;
-}
-
-/* Returns the columns by which it compares rows, or NIL if it needs the order of its input. */
+/* Returns the columns by which a set operation compares rows, or NIL if it needs the order of its input. */
 static List *
 clauses_of(const Path *path)
 {
@@ -429,7 +418,7 @@ gpusort_setop_paths_add(PlannerInfo *root, RelOptInfo *rel)
 	/* Another set operation above may want other columns. */
 	if (IsA(best, ProjectionPath))
 		best = ((ProjectionPath *) best)->subpath;
-	below = path_below(best);
+	below = gpusort_path_input(best);
 	clauses = clauses_of(best);
 	if (below == NULL || !grouping_is_sortable(clauses))
 		return;
