@@ -440,13 +440,6 @@ pack_in_child(Plan **child, void *context)
 	*child = &unpack->scan.plan;
 }
 
-static double
-bound_of_limit(const Limit *limit)
-{
-	return gpusort_limit_bound_estimate(limit->limitCount, limit->limitOffset,
-										limit->limitOption);
-}
-
 /*
  * Returns a GpuSort for a Sort, or the Sort if it is not taken over.  The
  * input is examined last, because that takes longest and most sorts are too
@@ -528,7 +521,9 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 	gpusort_work_add(GPUSORT_WORK_PLANNING);
 
 	if (IsA(plan, Limit))
-		child_context.bound = bound_of_limit((Limit *) plan);
+		child_context.bound = gpusort_limit_bound_estimate(((Limit *) plan)->limitCount,
+														   ((Limit *) plan)->limitOffset,
+														   ((Limit *) plan)->limitOption);
 	else if (gpusort_limit_bound_passes(plan))
 		child_context.bound = context->bound;
 	gpusort_plan_children_visit(plan, swap_in_child, &child_context);

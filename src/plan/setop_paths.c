@@ -69,15 +69,8 @@ inputs_of(const RelOptInfo *rel, const Path *path)
 	return inputs;
 }
 
-static Path *
-append_path(PlannerInfo *root, RelOptInfo *rel, const List *inputs)
-{
-	return (Path *) GPUSORT_APPEND_PATH(root, rel, list_copy(inputs), NIL, 0,
-										false);
-}
-
 /*
- * The same with partial paths of the inputs, or NULL if one has none.  The planner itself does not
+ * Append partial paths of the inputs, or return NULL if one has none.  The planner itself does not
  * say of INTERSECT and EXCEPT up to 17 that they are parallel safe.
  */
 static Path *
@@ -185,7 +178,7 @@ static void
 add_path_of_all(PlannerInfo *root, RelOptInfo *rel, Path *best, const List *inputs, List *clauses,
 				List *pathkeys, PathTarget *target)
 {
-	Path	   *input = append_path(root, rel, inputs);
+	Path	   *input = (Path *) GPUSORT_APPEND_PATH(root, rel, list_copy(inputs), NIL, 0, false);
 	GsSortedNode node;
 	Path	   *sort;
 	Path	   *path;

@@ -23,7 +23,6 @@
 #include "utils/memutils.h"
 
 #include "index/gin/gin.h"
-#include "sort/base/budget.h"
 #include "work.h"
 
 /* The first number of slots. */
@@ -177,14 +176,13 @@ arena_reset(GsGinArena *memory)
 }
 
 /*
- * Prepare memory of up to 'limit' bytes, in the current memory context, with which it is
- * freed.  Raises an error if the system has no memory for the first block.
+ * Prepare memory within a budget, in the current memory context.  Raises an error if the system has no memory for the first block.
  */
 static void
-arena_init(GsGinArena *memory, Size limit)
+arena_init(GsGinArena *memory, GsBudget *budget)
 {
-	memory->budget = gpusort_budget_create(limit);
-	memory->block_bytes = choose_block_bytes(limit);
+	memory->budget = budget;
+	memory->block_bytes = choose_block_bytes(budget->limit);
 	memory->blocks = palloc(MAX_BLOCKS * sizeof(char *));
 	memory->nblocks = memory->nused = 0;
 	for (int attempt = 0; !arena_next_block(memory); attempt++)
@@ -275,13 +273,13 @@ add_slots(GsGinKeys *keys)
 }
 
 GsGinKeys *
-gpusort_gin_keys_create(GsGinOrder *order, Size limit)
+gpusort_gin_keys_create(GsGinOrder *order, GsBudget *budget)
 {
 	GsGinKeys  *keys = palloc0(sizeof(GsGinKeys));
 
 	keys->order = order;
 	keys->others = palloc(VARHDRSZ + MAX_ROW_BYTES);
-	arena_init(&keys->memory, limit);
+	arena_init(&keys->memory, budget);
 	if (!add_slots(keys) && !add_slots(keys))
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
@@ -520,18 +518,6 @@ gpusort_gin_keys_add(GsGinKeys *keys, GsGinRowKeys *added, uint64 tid)
 			return false;
 	}
 	return true;
-}
-
-Size
-gpusort_gin_keys_bytes(const GsGinKeys *keys)
-{
-	return keys->memory.budget->used;
-}
-
-bool
-gpusort_gin_keys_lacked_memory(const GsGinKeys *keys)
-{
-	return keys->memory.budget->out_of_memory;
 }
 
 bool
