@@ -472,13 +472,13 @@ add_tid(GsGinKeys *keys, GsGinRecord *record, uint64 tid)
 
 /* Add up to LOOKUP_BATCH of the keys.  Returns how many were added before memory was used up. */
 static uint32
-add_batch(GsGinKeys *keys, const GsGinRowKeys *added, uint32 first, uint32 count, uint64 tid)
+add_batch(GsGinKeys *keys, const GsGinRowKeys *added, uint32 count, uint64 tid)
 {
 	GsKeyLookup lookups[LOOKUP_BATCH];
 
 	for (uint32 i = 0; i < count; i++)
 	{
-		lookups[i].key = gpusort_gin_row_key(added, first + i);
+		lookups[i].key = gpusort_gin_row_key(added, added->next + i);
 		begin_lookup(keys, &lookups[i]);
 	}
 	for (uint32 i = 0; i < count; i++)
@@ -512,7 +512,7 @@ gpusort_gin_keys_add(GsGinKeys *keys, GsGinRowKeys *added, uint64 tid)
 		uint32		n;
 
 		CHECK_FOR_INTERRUPTS();
-		n = add_batch(keys, added, added->next, size, tid);
+		n = add_batch(keys, added, size, tid);
 		added->next += n;
 		if (n < size)
 			return false;

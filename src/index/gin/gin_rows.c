@@ -69,7 +69,6 @@ bytes_tell_keys(GsEncodingKind kind, Oid function, Oid collation)
 		case GS_ENCODE_UINT64:
 		case GS_ENCODE_UUID:
 		case GS_ENCODE_BYTEA:
-			return true;
 		case GS_ENCODE_TEXT:
 			return true;
 		case GS_ENCODE_LOCALE:
