@@ -386,7 +386,10 @@ add_path_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, PathTarget
 		add_path(rel, apply_projection_to_path(root, rel, path, target));
 }
 
-/* Returns the columns by which a set operation compares rows, or NIL if it needs the order of its input. */
+/*
+ * Returns the columns by which a set operation compares rows, or NIL if it needs the order of its
+ * input.
+ */
 static List *
 clauses_of(const Path *path)
 {

@@ -176,7 +176,8 @@ arena_reset(GsGinArena *memory)
 }
 
 /*
- * Prepare memory within a budget, in the current memory context.  Raises an error if the system has no memory for the first block.
+ * Prepare memory within a budget, in the current memory context.  Raises an error if the system
+ * has no memory for the first block.
  */
 static void
 arena_init(GsGinArena *memory, GsBudget *budget)
