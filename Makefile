@@ -59,7 +59,6 @@ OBJS = \
 	src/service/devices.o \
 	src/service/device_sessions.o \
 	src/service/device_parking.o \
-	src/service/parked_rows.o \
 	src/service/device_process.o \
 	src/service/fault.o \
 	src/service/service_client.o \

@@ -677,23 +677,12 @@ sort_range(const Sorter *sorter, const uint64_t *source, uint64_t *entries,
 }
 
 void
-gpusort_radix_sort(const GsKeyTable *keys, uint64_t *entries,
-				   uint64_t *scratch, size_t count,
-				   GsLookCallback look)
+gpusort_radix_sort(const GsKeyTable *keys, const uint64_t *source, uint64_t *entries,
+				   uint64_t *scratch, size_t count, GsLookCallback look)
 {
 	Sorter		sorter = {keys, look};
 
-	sort_range(&sorter, entries, entries, scratch, count);
-}
-
-void
-gpusort_radix_sort_all(const GsKeyTable *keys, uint64_t *entries,
-					   uint64_t *scratch, size_t count,
-					   GsLookCallback look)
-{
-	Sorter		sorter = {keys, look};
-
-	sort_range(&sorter, NULL, entries, scratch, count);
+	sort_range(&sorter, source, entries, scratch, count);
 }
 
 /* ----------------------------------------------------------------
@@ -722,52 +711,6 @@ gpusort_key_bits_collect(GsKeyBits *bits, const GsKeyTable *keys, size_t count,
 		collect_block(&sorter, NULL, count, block, bits);
 }
 
-/*
- * Find the number of low bits in which values differ.  Returns whether the
- * values ascend.
- */
-static bool
-compare_values(const Sorter *sorter, const uint64_t *entries, size_t count,
-			   unsigned *bits)
-{
-	uint32_t	first = gpusort_entry_value(entries[0]);
-	uint32_t	previous = first;
-	uint32_t	varying = 0;
-	bool		ascending = true;
-
-	for (Block block = no_rows; next_block(sorter, &block, count);)
-		for (size_t i = block.start; i < block.end; i++)
-		{
-			uint32_t	value = gpusort_entry_value(entries[i]);
-
-			varying |= value ^ first;
-			ascending &= value >= previous;
-			previous = value;
-		}
-	*bits = varying == 0 ? 0 : 32 - (unsigned) __builtin_clz(varying);
-	return ascending;
-}
-
-void
-gpusort_radix_sort_by_values(uint64_t *entries, uint64_t *scratch, size_t count,
-							 GsLookCallback look)
-{
-	Sorter		sorter = {NULL, look};
-	unsigned	bits;
-
-	if (count < 2 || compare_values(&sorter, entries, count, &bits))
-		return;
-	if (count > INSERTION_LIMIT)
-		sort_entries(&sorter, entries, scratch, count, VALUE_SHIFT, bits);
-	else
-		insertion_sort_entries(entries, count);
-}
-
-/* ----------------------------------------------------------------
- *		words without rows
- * ----------------------------------------------------------------
- */
-
 /* Returns the bits in which words vary, or 0 if they ascend. */
 static uint64_t
 find_disorder(const Sorter *sorter, const uint64_t *words, size_t count)
@@ -785,6 +728,27 @@ find_disorder(const Sorter *sorter, const uint64_t *words, size_t count)
 		}
 	return ascending ? 0 : any ^ all;
 }
+
+void
+gpusort_radix_sort_by_values(uint64_t *entries, uint64_t *scratch, size_t count,
+							 GsLookCallback look)
+{
+	Sorter		sorter = {NULL, look};
+	uint32_t	varying = gpusort_entry_value(find_disorder(&sorter, entries, count));
+
+	if (varying == 0)
+		return;
+	if (count > INSERTION_LIMIT)
+		sort_entries(&sorter, entries, scratch, count, VALUE_SHIFT,
+					 32 - (unsigned) __builtin_clz(varying));
+	else
+		insertion_sort_entries(entries, count);
+}
+
+/* ----------------------------------------------------------------
+ *		words without rows
+ * ----------------------------------------------------------------
+ */
 
 /*
  * Sort words by the highest bits in which they vary: few that many words are distributed by, and

@@ -54,24 +54,18 @@ gpusort_key_of_row(const GsKeyTable *keys, uint32_t row)
  *
  * The low 32 bits of an entry are its row number, any subset of the table's
  * rows in any order; the high 32 bits are ignored on input and undefined on
- * output.  'scratch' has room for 'count' entries; nothing else is allocated.
+ * output.  'source' is 'entries', or NULL for the rows 0 to count - 1, all of
+ * them and in this order, which is faster: then 'entries' need not be
+ * initialized, and most of 'scratch' stays untouched unless the keys are
+ * skewed.  'scratch' has room for 'count' entries; nothing else is allocated.
  * 'look' may be NULL.
  *
  * If the callback leaves the sort, the entries are in no particular order, and
  * row numbers can occur twice.
  */
-extern void gpusort_radix_sort(const GsKeyTable *keys,
-							   uint64_t *entries, uint64_t *scratch,
-							   size_t count, GsLookCallback look);
-
-/*
- * The same for the rows 0 to count - 1, all of them and in this order:
- * 'entries' need not be initialized.  This is faster, and most of 'scratch'
- * stays untouched unless the keys are skewed.
- */
-extern void gpusort_radix_sort_all(const GsKeyTable *keys,
-								   uint64_t *entries,
-								   uint64_t *scratch, size_t count, GsLookCallback look);
+extern void gpusort_radix_sort(const GsKeyTable *keys, const uint64_t *source,
+							   uint64_t *entries, uint64_t *scratch, size_t count,
+							   GsLookCallback look);
 
 /* Adjacent bits of one key word, and their position in a window. */
 typedef struct GsBitField

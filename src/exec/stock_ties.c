@@ -162,8 +162,8 @@ compare_next(GsStockTies *ties)
 		row->keys[k] = slot_getattr(row->slot, ties->keys.attnos[k], &row->isnull[k]);
 	if (ties->nrows == 0)
 		return -1;
-	return gpusort_key_comparison_compare(ties->comparison, 0, last->keys, last->isnull,
-										  row->keys, row->isnull);
+	return gpusort_key_comparison_compare(ties->comparison, 0, ties->keys.nkeys,
+										  last->keys, last->isnull, row->keys, row->isnull);
 }
 
 /* Returns the next row of the pass, or NULL. */

@@ -83,9 +83,7 @@ struct GsHeapRows
 	GsHeapShare *share;			/* with other processes, or NULL */
 	const GsKnownTids *known;	/* those of rows to skip, or NULL */
 	BlockNumber nknown;			/* number of blocks that have bits */
-	double		nlive;
-	int64		nrows;
-	bool		blocked;
+	GsHeapTally tally;
 
 	/*
 	 * Values are extracted by 'columns' or, if that is NULL, by the executor.
@@ -141,9 +139,7 @@ begin_scan(GsHeapRows *rows)
 	gpusort_heap_blocks_begin(&rows->blocks, rows->scan);
 	if (!IsParallelWorker())
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, rows->scan->rs_nblocks);
-	rows->nlive = 0;
-	rows->nrows = 0;
-	rows->blocked = false;
+	memset(&rows->tally, 0, sizeof(GsHeapTally));
 }
 
 static void
@@ -282,22 +278,22 @@ gpusort_heap_rows_unshare(GsHeapRows *rows)
 
 	if (share == NULL)
 		return;
-	rows->nlive += (double) pg_atomic_read_u64(&share->nlive);
-	rows->nrows += (int64) pg_atomic_read_u64(&share->nrows);
+	rows->tally.live += (double) pg_atomic_read_u64(&share->nlive);
+	rows->tally.returned += (int64) pg_atomic_read_u64(&share->nrows);
 	rows->info->ii_BrokenHotChain |=
 		pg_atomic_read_u32(&share->broken_chains) != 0;
-	rows->blocked |= pg_atomic_read_u32(&share->blocked) != 0;
+	rows->tally.blocked |= pg_atomic_read_u32(&share->blocked) != 0;
 	rows->share = NULL;
 }
 
 void
 gpusort_heap_rows_report(GsHeapRows *rows)
 {
-	pg_atomic_fetch_add_u64(&rows->share->nlive, (uint64) rows->nlive);
-	pg_atomic_fetch_add_u64(&rows->share->nrows, (uint64) rows->nrows);
+	pg_atomic_fetch_add_u64(&rows->share->nlive, (uint64) rows->tally.live);
+	pg_atomic_fetch_add_u64(&rows->share->nrows, (uint64) rows->tally.returned);
 	if (rows->info->ii_BrokenHotChain)
 		pg_atomic_write_u32(&rows->share->broken_chains, 1);
-	if (rows->blocked)
+	if (rows->tally.blocked)
 		pg_atomic_write_u32(&rows->share->blocked, 1);
 }
 
@@ -319,22 +315,10 @@ gpusort_heap_rows_end(GsHeapRows *rows)
 	MemoryContextDelete(rows->context);
 }
 
-bool
-gpusort_heap_rows_is_blocked(const GsHeapRows *rows)
+const GsHeapTally *
+gpusort_heap_rows_tally(const GsHeapRows *rows)
 {
-	return rows->blocked;
-}
-
-double
-gpusort_heap_rows_live(const GsHeapRows *rows)
-{
-	return rows->nlive;
-}
-
-int64
-gpusort_heap_rows_count(const GsHeapRows *rows)
-{
-	return rows->nrows;
+	return &rows->tally;
 }
 
 /* ----------------------------------------------------------------
@@ -375,12 +359,12 @@ add_open_item(GsHeapRows *rows, HeapTuple tuple, OffsetNumber offset,
 		HeapTupleHeaderGetXmin(tuple->t_data);
 
 	if (!TransactionIdIsCurrentTransactionId(xid))
-		rows->blocked = true;
+		rows->tally.blocked = true;
 	else if (deleted)
 		add_dead_item(rows, tuple, offset);
 	else
 	{
-		rows->nlive++;
+		rows->tally.live++;
 		add_item(rows, offset, true);
 	}
 }
@@ -400,7 +384,7 @@ check_visibility(GsHeapRows *rows, OffsetNumber offset, ItemId item)
 	switch (HeapTupleSatisfiesVacuum(&tuple, rows->horizon, rows->buffer))
 	{
 		case HEAPTUPLE_LIVE:
-			rows->nlive++;
+			rows->tally.live++;
 			add_item(rows, offset, true);
 			break;
 		case HEAPTUPLE_DEAD:
@@ -448,7 +432,7 @@ check_page(GsHeapRows *rows)
 		heap_only |= HeapTupleHeaderIsHeapOnly(tuple);
 		if (likely(is_plainly_live(tuple)))
 		{
-			rows->nlive++;
+			rows->tally.live++;
 			add_item(rows, offset, true);
 		}
 		else
@@ -481,7 +465,7 @@ extract_visible(GsHeapRows *rows)
 											   PageGetItem(rows->page, item));
 		add_item(rows, offset, true);
 	}
-	rows->nlive += rows->nitems;
+	rows->tally.live += rows->nitems;
 	pgstat_count_index_tuples(rows->heap, rows->nitems);
 	return heap_only;
 }
@@ -593,7 +577,7 @@ next_page(GsHeapRows *rows)
 		if (rows->block == InvalidBlockNumber)
 			return false;
 		read_page(rows);
-		if (rows->blocked)
+		if (rows->tally.blocked)
 			return false;
 	} while (rows->nitems == 0);
 	return true;
@@ -709,6 +693,6 @@ gpusort_heap_rows_next(GsHeapRows *rows, GsHeapRow *row, Datum *values,
 	} while (!extract_values(rows, item, values, isnull));
 	ItemPointerSet(&row->tid, rows->block, item->root);
 	row->alive = item->alive;
-	rows->nrows++;
+	rows->tally.returned++;
 	return true;
 }

@@ -23,6 +23,15 @@ typedef struct GsHeapRow
 	bool		alive;			/* does it count for uniqueness? */
 } GsHeapRow;
 
+typedef struct GsHeapTally
+{
+	double		live;			/* rows, including those that a partial index
+								 * excludes */
+	int64		returned;		/* rows */
+	bool		blocked;		/* does another open transaction decide on a
+								 * row, so that reading has to wait for it? */
+} GsHeapTally;
+
 /* Shared state of the processes that read a heap together. */
 typedef struct GsHeapShare GsHeapShare;
 
@@ -66,16 +75,10 @@ extern void gpusort_heap_rows_unshare(GsHeapRows *rows);
  * and be passed to each later call as the previous one left it.
  *
  * Raises the error of PostgreSQL's build if a value is too long for any index.
- * Returns false at the end, or earlier if gpusort_heap_rows_is_blocked().
+ * Returns false at the end, or earlier if a row blocks the scan.
  */
 extern bool gpusort_heap_rows_next(GsHeapRows *rows, GsHeapRow *row,
 								   Datum *values, bool *isnull);
-
-/*
- * Has a row been found whose fate is decided by another open transaction, so
- * that the table cannot be read without waiting?
- */
-extern bool gpusort_heap_rows_is_blocked(const GsHeapRows *rows);
 
 /*
  * Read the heap again from its beginning.  Rows that no snapshot sees any
@@ -83,14 +86,8 @@ extern bool gpusort_heap_rows_is_blocked(const GsHeapRows *rows);
  */
 extern void gpusort_heap_rows_rewind(GsHeapRows *rows);
 
-/*
- * After the last row: the number of live rows in the table, including those
- * that a partial index excludes.
- */
-extern double gpusort_heap_rows_live(const GsHeapRows *rows);
-
-/* The number of rows that were returned, by workers too once they have reported. */
-extern int64 gpusort_heap_rows_count(const GsHeapRows *rows);
+/* What has been read, by workers too once they have reported. */
+extern const GsHeapTally *gpusort_heap_rows_tally(const GsHeapRows *rows);
 
 extern void gpusort_heap_rows_end(GsHeapRows *rows);
 

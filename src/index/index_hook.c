@@ -40,7 +40,7 @@
 #include "utils/relcache.h"
 
 #include "index/btree/btree.h"
-#include "index/gin/gin_build.h"
+#include "index/gin/gin.h"
 #include "index/index_hook.h"
 #include "loading.h"
 

@@ -30,6 +30,7 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/pg_enum.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "utils/builtins.h"
@@ -48,9 +49,6 @@
  * search.
  */
 #define RECENT_LABELS		256
-
-/* Initial size of the array of labels. */
-#define FIRST_LABELS		64
 
 typedef struct GsEnumLabel
 {
@@ -137,13 +135,12 @@ static GsEnumLabel *
 read_labels(Oid type, Snapshot snapshot, int *nlabels)
 {
 	Relation	catalog = table_open(EnumRelationId, AccessShareLock);
-	int			room = FIRST_LABELS;
-	GsEnumLabel *labels = palloc(room * sizeof(GsEnumLabel));
-	int			count = 0;
+	StringInfoData labels;
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
+	initStringInfo(&labels);
 	ScanKeyInit(&key, Anum_pg_enum_enumtypid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(type));
 	scan = systable_beginscan(catalog, EnumTypIdLabelIndexId, true, snapshot, 1,
@@ -151,22 +148,16 @@ read_labels(Oid type, Snapshot snapshot, int *nlabels)
 	while (tuple = systable_getnext(scan), HeapTupleIsValid(tuple))
 	{
 		Form_pg_enum form = (Form_pg_enum) GETSTRUCT(tuple);
+		GsEnumLabel label = {.oid = form->oid,.sort_order = form->enumsortorder};
 
 		CHECK_FOR_INTERRUPTS();
-		if (count == room)
-		{
-			room *= 2;
-			labels = repalloc_huge(labels, room * sizeof(GsEnumLabel));
-		}
-		labels[count].oid = form->oid;
-		labels[count].sort_order = form->enumsortorder;
-		labels[count++].number = 0;
+		appendBinaryStringInfo(&labels, (const char *) &label, sizeof(label));
 	}
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
-	qsort(labels, count, sizeof(GsEnumLabel), compare_sort_orders);
-	*nlabels = count;
-	return labels;
+	*nlabels = labels.len / sizeof(GsEnumLabel);
+	qsort(labels.data, *nlabels, sizeof(GsEnumLabel), compare_sort_orders);
+	return (GsEnumLabel *) labels.data;
 }
 
 /*

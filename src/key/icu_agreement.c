@@ -48,15 +48,9 @@ typedef struct GsSampleString
 	uint64		words[GPUSORT_CPU_MAX_KEY_WORDS];
 } GsSampleString;
 
-/* The answer for a collation. */
-typedef struct GsIcuAnswer
-{
-	struct GsIcuAnswer *next;
-	Oid			collation;
-	bool		agrees;
-} GsIcuAnswer;
-
-static GsIcuAnswer *answers = NULL;
+/* The collations of which the answer is known. */
+static List *agreeing = NIL;
+static List *contradicting = NIL;
 
 /* Make a string of each printable ASCII character.  Returns their number. */
 static int
@@ -151,19 +145,16 @@ compare_sample(Oid collation, const GsKeyEncoding *encoding)
 bool
 gpusort_icu_agreement_check(Oid collation, const GsKeyEncoding *encoding)
 {
-	GsIcuAnswer *answer = answers;
-	bool		agrees;
+	List	  **answer;
+	MemoryContext caller;
 
-	while (answer != NULL && answer->collation != collation)
-		answer = answer->next;
-	if (answer == NULL)
-	{
-		agrees = compare_sample(collation, encoding);
-		answer = MemoryContextAlloc(TopMemoryContext, sizeof(GsIcuAnswer));
-		answer->collation = collation;
-		answer->agrees = agrees;
-		answer->next = answers;
-		answers = answer;
-	}
-	return answer->agrees;
+	if (list_member_oid(agreeing, collation))
+		return true;
+	if (list_member_oid(contradicting, collation))
+		return false;
+	answer = compare_sample(collation, encoding) ? &agreeing : &contradicting;
+	caller = MemoryContextSwitchTo(TopMemoryContext);
+	*answer = lappend_oid(*answer, collation);
+	MemoryContextSwitchTo(caller);
+	return answer == &agreeing;
 }

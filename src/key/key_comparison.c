@@ -17,19 +17,14 @@
 #include "settings.h"
 #include "work.h"
 
-typedef struct GsComparedKey
+/* The comparator of a sort key.  They are in an array. */
+struct GsKeyComparison
 {
 	SortSupportData ssup;
 	GsKeyEncoding encoding;
 	bool		has_weights;	/* does the encoding have them? */
 	bool		nested;			/* does a value consist of others? */
 	bool		descending;
-} GsComparedKey;
-
-struct GsKeyComparison
-{
-	int			nkeys;
-	GsComparedKey keys[FLEXIBLE_ARRAY_MEMBER];
 };
 
 void
@@ -48,14 +43,11 @@ gpusort_key_comparison_prepare(const GsSortKeys *keys, int k, SortSupport ssup)
 GsKeyComparison *
 gpusort_key_comparison_create(const GsSortKeys *keys)
 {
-	GsKeyComparison *comparison =
-		palloc0(offsetof(GsKeyComparison, keys) +
-				keys->nkeys * sizeof(GsComparedKey));
+	GsKeyComparison *comparison = palloc0(keys->nkeys * sizeof(GsKeyComparison));
 
-	comparison->nkeys = keys->nkeys;
 	for (int k = 0; k < keys->nkeys; k++)
 	{
-		GsComparedKey *key = &comparison->keys[k];
+		GsKeyComparison *key = &comparison[k];
 
 		gpusort_key_comparison_prepare(keys, k, &key->ssup);
 		if (gpusort_distrust_has(keys->operators[k], keys->collations[k]))
@@ -79,7 +71,7 @@ are_same_bytes(const void *a, const void *b)
 
 /* Compare two values of a sort key. */
 static inline int
-compare_key(const GsComparedKey *key, Datum a, bool a_isnull, Datum b, bool b_isnull)
+compare_key(const GsKeyComparison *key, Datum a, bool a_isnull, Datum b, bool b_isnull)
 {
 	if (key->has_weights && !a_isnull && !b_isnull)
 	{
@@ -97,31 +89,20 @@ compare_key(const GsComparedKey *key, Datum a, bool a_isnull, Datum b, bool b_is
 }
 
 int
-gpusort_key_comparison_compare_some(const GsKeyComparison *comparison,
-									int first, int end,
-									const Datum *a, const bool *a_isnull,
-									const Datum *b, const bool *b_isnull)
+gpusort_key_comparison_compare(const GsKeyComparison *comparison, int first, int end,
+							   const Datum *a, const bool *a_isnull,
+							   const Datum *b, const bool *b_isnull)
 {
 	for (int k = first; k < end; k++)
 	{
-		int			cmp = compare_key(&comparison->keys[k],
+		int			cmp = compare_key(&comparison[k],
 									  a[k], a_isnull[k], b[k], b_isnull[k]);
 
-		if (GPUSORT_IS_WRONG(GS_WRONG_COMPARISON) && comparison->keys[k].has_weights)
+		if (GPUSORT_IS_WRONG(GS_WRONG_COMPARISON) && comparison[k].has_weights)
 			cmp = -cmp;
 		gpusort_work_add(GPUSORT_WORK_ROW);
 		if (cmp != 0)
 			return cmp;
 	}
 	return 0;
-}
-
-int
-gpusort_key_comparison_compare(const GsKeyComparison *comparison, int first,
-							   const Datum *a, const bool *a_isnull,
-							   const Datum *b, const bool *b_isnull)
-{
-	return gpusort_key_comparison_compare_some(comparison, first,
-											   comparison->nkeys,
-											   a, a_isnull, b, b_isnull);
 }

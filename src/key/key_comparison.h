@@ -12,6 +12,7 @@
 
 #include "key/key_plan.h"
 
+/* The comparators of sort keys. */
 typedef struct GsKeyComparison GsKeyComparison;
 
 /*
@@ -30,21 +31,13 @@ extern void gpusort_key_comparison_prepare(const GsSortKeys *keys, int k,
 extern GsKeyComparison *gpusort_key_comparison_create(const GsSortKeys *keys);
 
 /*
- * Compare two rows by their sort keys from index 'first' on.  Returns less
- * than 0 if 'a' comes first, more than 0 if 'b' comes first, and 0 if the rows
- * are ties. a[k] and a_isnull[k] are the value of sort key k, counted from 0.
+ * Compare two rows by their sort keys 'first' to 'end' - 1.  Returns less than 0
+ * if 'a' comes first, more than 0 if 'b' comes first, and 0 if the rows are ties.
+ * a[k] and a_isnull[k] are the value of sort key k, counted from 0.
  */
 extern int	gpusort_key_comparison_compare(const GsKeyComparison *comparison,
-										   int first,
+										   int first, int end,
 										   const Datum *a, const bool *a_isnull,
 										   const Datum *b, const bool *b_isnull);
-
-/* The same for sort keys 'first' to 'end' - 1 only. */
-extern int	gpusort_key_comparison_compare_some(const GsKeyComparison *comparison,
-												int first, int end,
-												const Datum *a,
-												const bool *a_isnull,
-												const Datum *b,
-												const bool *b_isnull);
 
 #endif							/* GPUSORT_KEY_COMPARISON_H */

@@ -434,9 +434,12 @@ gpusort_key_encoding_long_word(const GsKeyEncoding *encoding, Datum value,
  * ----------------------------------------------------------------
  */
 
-/* Does a text end before 'nwords' words are full? */
+/*
+ * Does a string end before that number of words is full?  If not, a longer one may have the same
+ * words.
+ */
 static bool
-text_ends(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
+string_ends(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
 {
 	Size		most = (Size) nwords * 8;
 	GsBytes		bytes;
@@ -446,24 +449,11 @@ text_ends(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
 		toast_raw_datum_size(value) - VARHDRSZ >= most)
 		return false;
 	bytes = gpusort_key_encoding_bytes(encoding, NULL, value, 0, most);
-	ends = bytes.length < most &&
-		gpusort_codec_text_prefix(bytes.data, bytes.length, most - 1) == bytes.length;
+	ends = bytes.length < most;
+	if (ends && gpusort_key_encoding_is_text(encoding))
+		ends = gpusort_codec_text_prefix(bytes.data, bytes.length, most - 1) == bytes.length;
 	gpusort_bytes_free(&bytes);
 	return ends;
-}
-
-/*
- * Does a string end before that number of words is full?  If not, a longer one may have the same
- * words.
- */
-static bool
-bytes_end(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
-{
-	Size		most = (Size) nwords * 8;
-	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, NULL, value, 0, most);
-
-	gpusort_bytes_free(&bytes);
-	return bytes.length < most;
 }
 
 /*
@@ -492,15 +482,13 @@ gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 	{
 		case GS_ENCODE_LOCALE:
 		case GS_ENCODE_ICU:
-			return bytes_end(encoding, value, nwords) ?
+			return string_ends(encoding, value, nwords) ?
 				GS_REST_COMPARE : GS_REST_WORDS;
 		case GS_ENCODE_TEXT:
 		case GS_ENCODE_BPCHAR:
-			ended = text_ends(encoding, value, nwords);
-			break;
 		case GS_ENCODE_NAME:
 		case GS_ENCODE_CITEXT:
-			ended = bytes_end(encoding, value, nwords);
+			ended = string_ends(encoding, value, nwords);
 			break;
 		case GS_ENCODE_BYTEA:
 			ended = toast_raw_datum_size(value) - VARHDRSZ <= (Size) nwords * 7;

@@ -12,7 +12,6 @@
 
 #include "reason.h"
 #include "key/key_encoding.h"
-#include "key/string_pivot.h"
 
 /* The sort keys as in the plan; arrays of nkeys elements. */
 typedef struct GsSortKeys
@@ -181,7 +180,7 @@ typedef struct GsKeyCursor
 								 * gpusort_key_plan_span() */
 
 	/*
-	 * For words that encode strings relative to a pivot, see string_pivot.h.
+	 * For words that encode strings relative to a pivot, see GsPivotFrame.
 	 */
 	uint32		start;			/* bytes that all strings have in common */
 	uint32		rest;			/* bytes of the pivot behind these */

@@ -9,7 +9,7 @@
 
 #include <langinfo.h>
 
-#include "key/locale_tables.h"
+#include "key/locale_weights.h"
 
 /* The sequences of a range differ in at most this many bytes at their end. */
 #define MAX_RANGE_BYTES	4

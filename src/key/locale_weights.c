@@ -4,7 +4,7 @@
  *		Turns strings into bytes with the order of a locale of the GNU C library.
  *
  * strcoll() divides a string into sequences of characters, and looks up the weights of each in
- * the locale's tables (locale_tables.h).  On the first level it compares the weights of all
+ * the locale's tables (locale_tables.c).  On the first level it compares the weights of all
  * sequences as one string of bytes, whatever their other levels are.  We read the same tables,
  * and write shorter bytes in the same order.  The weights of a locale are made when it is first
  * asked for, and a sample of strings is compared with what strxfrm_l() and strcoll_l() say.

@@ -708,7 +708,8 @@ gpusort_nested_reference_create(GsNested *nested, Datum value)
 	reference->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort reference",
 											   ALLOCSET_SMALL_SIZES);
 	write_nested(&writer, nested, value);
-	gpusort_byte_buffer_free(&buffer);
+	if (buffer.copy != NULL)
+		pfree(buffer.copy);
 	return reference;
 }
 

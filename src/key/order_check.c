@@ -161,14 +161,10 @@ attribute_of_key(const GsCheckedRows *rows, int k)
 	return TupleDescAttr(rows->tupdesc, rows->check->keys->attnos[k] - 1);
 }
 
-/* Returns the bytes that a comparison of a value may read, and nearly nothing if it is short. */
-static Size
-bytes_to_compare(const GsCheckedRows *rows, int k, Datum value)
-{
-	return attribute_of_key(rows, k)->attlen == -1 ? toast_raw_datum_size(value) : 0;
-}
-
-/* Get the sort keys of a row into an array of values.  Returns the bytes to be compared. */
+/*
+ * Get the sort keys of a row into an array of values.  Returns the bytes of those of variable
+ * length, which a comparison may read.
+ */
 static Size
 get_keys(const GsCheckedRows *rows, const Datum *values, const bool *isnull,
 		 Datum *key_values, bool *key_isnull)
@@ -180,8 +176,8 @@ get_keys(const GsCheckedRows *rows, const Datum *values, const bool *isnull,
 	{
 		key_values[k] = values[keys->attnos[k] - 1];
 		key_isnull[k] = isnull[keys->attnos[k] - 1];
-		if (!key_isnull[k])
-			bytes += bytes_to_compare(rows, k, key_values[k]);
+		if (!key_isnull[k] && attribute_of_key(rows, k)->attlen == -1)
+			bytes += toast_raw_datum_size(key_values[k]);
 	}
 	return bytes;
 }

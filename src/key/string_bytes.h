@@ -124,13 +124,6 @@ gpusort_byte_buffer_add(GsByteBuffer *buffer, const void *bytes, Size count)
 	buffer->length += count;
 }
 
-static inline void
-gpusort_byte_buffer_free(GsByteBuffer *buffer)
-{
-	if (buffer->copy != NULL)
-		pfree(buffer->copy);
-}
-
 /* Returns how many of the first 'count' bytes are the same. */
 static inline Size
 gpusort_common_bytes(const unsigned char *a, const unsigned char *b, Size count)

@@ -33,7 +33,7 @@
 
 #include "port/pg_bitutils.h"
 
-#include "key/string_pivot.h"
+#include "key/key_encoding.h"
 #include "key/type_words.h"
 #include "work.h"
 

@@ -35,7 +35,7 @@
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
 #include "exec/sink_node.h"
-#include "plan/input_repeat.h"
+#include "plan/finished_plans.h"
 #include "work.h"
 
 /* How the output of a node comes again. */

@@ -9,7 +9,7 @@
 
 #include "parser/parsetree.h"
 
-#include "plan/plan_columns.h"
+#include "plan/finished_plans.h"
 
 /*
  * How many nodes down a column is followed to its table.  In a plan of a hundred windows, each

@@ -36,13 +36,10 @@
 #include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
 #include "exec/sink_node.h"
-#include "key/key_statistics.h"
 #include "loading.h"
-#include "plan/input_repeat.h"
-#include "plan/plan_columns.h"
+#include "plan/finished_plans.h"
 #include "plan/plan_swap.h"
 #include "plan/sort_eligibility.h"
-#include "plan/window_rows.h"
 #include "settings.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
@@ -447,13 +444,6 @@ pack_in_child(Plan **child, void *context)
 	*child = &unpack->scan.plan;
 }
 
-static double
-bound_of_limit(const Limit *limit)
-{
-	return gpusort_limit_bound_estimate(limit->limitCount, limit->limitOffset,
-										limit->limitOption);
-}
-
 /*
  * Returns a GpuSort for a Sort, or the Sort if it is not taken over.  The
  * input is examined last, because that takes longest and most sorts are too
@@ -535,7 +525,9 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 	gpusort_work_add(GPUSORT_WORK_PLANNING);
 
 	if (IsA(plan, Limit))
-		child_context.bound = bound_of_limit((Limit *) plan);
+		child_context.bound = gpusort_limit_bound_estimate(((Limit *) plan)->limitCount,
+														   ((Limit *) plan)->limitOffset,
+														   ((Limit *) plan)->limitOption);
 	else if (gpusort_limit_bound_passes(plan))
 		child_context.bound = context->bound;
 	gpusort_plan_children_visit(plan, swap_in_child, &child_context);

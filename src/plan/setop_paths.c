@@ -69,15 +69,8 @@ inputs_of(const RelOptInfo *rel, const Path *path)
 	return inputs;
 }
 
-static Path *
-append_path(PlannerInfo *root, RelOptInfo *rel, const List *inputs)
-{
-	return (Path *) GPUSORT_APPEND_PATH(root, rel, list_copy(inputs), NIL, 0,
-										false);
-}
-
 /*
- * The same with partial paths of the inputs, or NULL if one has none.  The planner itself does not
+ * Append partial paths of the inputs, or return NULL if one has none.  The planner itself does not
  * say of INTERSECT and EXCEPT up to 17 that they are parallel safe.
  */
 static Path *
@@ -185,7 +178,7 @@ static void
 add_path_of_all(PlannerInfo *root, RelOptInfo *rel, Path *best, const List *inputs, List *clauses,
 				List *pathkeys, PathTarget *target)
 {
-	Path	   *input = append_path(root, rel, inputs);
+	Path	   *input = (Path *) GPUSORT_APPEND_PATH(root, rel, list_copy(inputs), NIL, 0, false);
 	GsSortedNode node;
 	Path	   *sort;
 	Path	   *path;
@@ -393,18 +386,10 @@ add_path_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, PathTarget
 		add_path(rel, apply_projection_to_path(root, rel, path, target));
 }
 
-/* Returns the path below a set operation, or the first one. */
-static Path *
-path_below(const Path *path)
-{
-	if (IsA(path, SetOpPath))
-		return linitial(GPUSORT_SETOP_INPUTS((const SetOpPath *) path));
-	if (IsA(path, AggPath))
-		return ((const AggPath *) path)->subpath;
-	return GPUSORT_IS_UNIQUE_PATH(path) ? ((const GsUniquePath *) path)->subpath : NULL;
-}
-
-/* Returns the columns by which it compares rows, or NIL if it needs the order of its input. */
+/*
+ * Returns the columns by which a set operation compares rows, or NIL if it needs the order of its
+ * input.
+ */
 static List *
 clauses_of(const Path *path)
 {
@@ -429,7 +414,7 @@ gpusort_setop_paths_add(PlannerInfo *root, RelOptInfo *rel)
 	/* Another set operation above may want other columns. */
 	if (IsA(best, ProjectionPath))
 		best = ((ProjectionPath *) best)->subpath;
-	below = path_below(best);
+	below = gpusort_path_input(best);
 	clauses = clauses_of(best);
 	if (below == NULL || !grouping_is_sortable(clauses))
 		return;

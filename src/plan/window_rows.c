@@ -17,7 +17,7 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
-#include "plan/window_rows.h"
+#include "plan/finished_plans.h"
 
 /* A greater number of rows is as good as all. */
 #define MOST_ROWS			1000000

@@ -183,12 +183,6 @@ speak_for(uint32 s, uint64 bytes)
 	session->spoken_for = bytes;
 }
 
-static uint64
-staging_bytes(const GsSlotRequest *request)
-{
-	return STAGING_FACTOR * request->options.chunk_bytes;
-}
-
 /* Returns the device memory for the expected rows and for sorting them. */
 static uint64
 expected_memory(const GsSlotRequest *request)
@@ -206,13 +200,7 @@ expected_memory(const GsSlotRequest *request)
 	unused = held / (options->device_memory_limit > 0 ? LIMITED_UNUSED_DIVISOR : UNUSED_DIVISOR);
 	unused = Min(unused, arrays * MAX_UNUSED_BYTES);
 	return held + unused + options->expected_rows * SORT_BYTES_PER_ROW +
-		staging_bytes(request);
-}
-
-static uint64
-within_limit(uint64 limit, uint64 bytes)
-{
-	return limit > 0 ? Min(bytes, limit) : bytes;
+		STAGING_FACTOR * options->chunk_bytes;
 }
 
 /* ----------------------------------------------------------------
@@ -283,6 +271,7 @@ static int
 choose_device(const GsSlotRequest *request)
 {
 	uint64		expected = expected_memory(request);
+	uint64		limit = request->options.device_memory_limit;
 	int			best = -1;
 	uint64		most = 0;
 	uint32		best_sessions = 0;
@@ -297,7 +286,7 @@ choose_device(const GsSlotRequest *request)
 		available = gpusort_devices_memory(d);
 		sessions = pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
 		available -= Min(available, devices->use[d].spoken_for);
-		if (expected > within_limit(request->options.device_memory_limit, available))
+		if (expected > available || (limit > 0 && expected > limit))
 			continue;
 		if (best < 0 || available > 2 * most ||
 			(available > most && sessions <= best_sessions) ||

@@ -9,7 +9,6 @@
 #define GPUSORT_DEVICE_SESSIONS_H
 
 #include "service/devices.h"
-#include "service/parked_rows.h"
 #include "service/service_shmem.h"
 
 typedef struct GsTransfer
@@ -47,7 +46,8 @@ typedef struct GsServedSlot
 	uint32		faults;			/* how often the fault's point was reached */
 	bool		swap_rows;		/* the fault "swap", in the next chunk */
 	GsRowsPlace place;
-	GsParkedRows parked;		/* unless ON_DEVICE */
+	int			file;			/* has rows, unless ON_DEVICE */
+	uint64		file_bytes;		/* written to it */
 	uint64		next_parked;	/* PARKING: index of the next chunk */
 	TimestampTz park_at;		/* ON_DEVICE: when to begin, if it is sorted */
 	int			ntransfers;

@@ -266,8 +266,8 @@ sort_on_cpu(const GsTrial *trial, uint64 *entries)
 	const uint64_t *chunk = (const uint64_t *) trial->keys[0];
 	GsKeyTable	keys = {.chunks = &chunk,.chunk_shift = 31,.words = 1};
 
-	gpusort_radix_sort_all(&keys, (uint64_t *) entries, (uint64_t *) entries + ALL_ROWS,
-						   ALL_ROWS, NULL);
+	gpusort_radix_sort(&keys, NULL, (uint64_t *) entries, (uint64_t *) entries + ALL_ROWS,
+					   ALL_ROWS, NULL);
 	for (uint32 i = 0; i < ALL_ROWS; i++)
 		trial->sorted[i] = trial->numbers[(uint32) entries[i]];
 }

@@ -78,9 +78,8 @@ gpusort_fault_device_alloc(const GsFault *fault)
 	return strcmp(fault->action, "alloc") == 0 ? fault->number : 0;
 }
 
-/* Returns the number of an action of backends, or 0 without that fault. */
-static uint32
-number_of_host(const char *action)
+uint32
+gpusort_fault_host(const char *action)
 {
 	GsFault		fault;
 
@@ -96,11 +95,11 @@ gpusort_fault_host_alloc(uint32 *allocations)
 {
 	static uint32 once = 0;		/* which allocation should fail */
 	static uint32 all = 0;		/* allocations since it was set */
-	uint32		number = number_of_host("alloc");
+	uint32		number = gpusort_fault_host("alloc");
 
 	if (number > 0)
 		return ++* allocations == number;
-	number = number_of_host("alloc_once");
+	number = gpusort_fault_host("alloc_once");
 	if (number != once)
 	{
 		once = number;
@@ -109,25 +108,11 @@ gpusort_fault_host_alloc(uint32 *allocations)
 	return number > 0 && ++all == number;
 }
 
-uint32
-gpusort_fault_host_rows(uint32 most)
-{
-	uint32		number = number_of_host("rows");
-
-	return number > 0 ? number : most;
-}
-
-bool
-gpusort_fault_host_slow(void)
-{
-	return number_of_host("slow") > 0;
-}
-
 void
 gpusort_fault_host_late(void)
 {
 	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
-												  number_of_host("late"));
+												  gpusort_fault_host("late"));
 
 	/* In short sleeps, since a signal would end a long one. */
 	while (GetCurrentTimestamp() < end)

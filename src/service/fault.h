@@ -34,20 +34,14 @@ extern bool gpusort_fault_strikes(const GsFault *fault, const char *point, uint3
  */
 extern uint32 gpusort_fault_device_alloc(const GsFault *fault);
 
+/* Returns the number of an action of backends, or 0 without that fault. */
+extern uint32 gpusort_fault_host(const char *action);
+
 /*
  * Should this allocation for a sort in a backend fail?  'allocations' counts
  * those of its session.
  */
 extern bool gpusort_fault_host_alloc(uint32 *allocations);
-
-/*
- * Returns how many rows a session of this backend can have: 'most', unless
- * there is a fault.
- */
-extern uint32 gpusort_fault_host_rows(uint32 most);
-
-/* Does a huge page of warm memory count as one that took long to get? */
-extern bool gpusort_fault_host_slow(void);
 
 /*
  * Called in a worker of an index build before it forms tuples, and in processes of a parallel
@@ -60,9 +54,8 @@ extern void gpusort_fault_host_late(void);
 #define gpusort_fault_of_service()	((GsFault) {0})
 #define gpusort_fault_strikes(fault, point, times)	((void) (fault), false)
 #define gpusort_fault_device_alloc(fault)	((uint32) 0)
+#define gpusort_fault_host(action)	((uint32) 0)
 #define gpusort_fault_host_alloc(allocations)	false
-#define gpusort_fault_host_rows(most)	(most)
-#define gpusort_fault_host_slow()	false
 #define gpusort_fault_host_late()	((void) 0)
 
 #endif							/* GPUSORT_FAULTS */

@@ -130,7 +130,7 @@ comes_before(GsCutoff *cutoff, const TupleTableSlot *slot)
 	read_keys(cutoff, cutoff->first_inexact, slot->tts_values, slot->tts_isnull);
 	caller = MemoryContextSwitchTo(cutoff->scratch);
 	cmp = gpusort_key_comparison_compare(cutoff->comparison,
-										 cutoff->first_inexact,
+										 cutoff->first_inexact, cutoff->spec->keys.nkeys,
 										 cutoff->row_values, cutoff->row_isnull,
 										 cutoff->values, cutoff->isnull);
 	MemoryContextSwitchTo(caller);

@@ -117,12 +117,6 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
  * ----------------------------------------------------------------
  */
 
-static void
-begin_check(const GsElementOrder *order, GsCheckedRows *checked)
-{
-	gpusort_checked_rows_begin(checked, order->check, order->tupdesc, false, true);
-}
-
 /*
  * Check the next element in sorted order.  If it is not in order, returns false; then the array
  * is sorted by comparisons.
@@ -195,7 +189,7 @@ are_in_order(const GsElementOrder *order, const GsArrayElements *elements,
 	GsCheckedRows checked;
 	int			start = 0;
 
-	begin_check(order, &checked);
+	gpusort_checked_rows_begin(&checked, order->check, order->tupdesc, false, true);
 	if (checked.check == NULL)
 		return true;
 	if (entries == NULL)

@@ -97,13 +97,15 @@ has_columns(TupleDesc tupdesc, const Oid *types, int count)
  * function has exactly these columns: values are stored by their positions, but the
  * function may have been created by the script of another build.
  */
-static void
+static ReturnSetInfo *
 begin_rows(FunctionCallInfo fcinfo, const Oid *types, int count)
 {
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
 	InitMaterializedSRF(fcinfo, 0);
-	if (!has_columns(((ReturnSetInfo *) fcinfo->resultinfo)->setDesc, types,
-					 count))
+	if (!has_columns(result->setDesc, types, count))
 		gpusort_version_refuse(fcinfo, "The library returns other columns.");
+	return result;
 }
 
 /* ----------------------------------------------------------------
@@ -150,9 +152,8 @@ put_devices(FunctionCallInfo fcinfo, int columns)
 		INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, INT4OID, TEXTOID, INT4OID,
 		TEXTOID, INT8OID, INT8OID, INT4OID, INT8OID
 	};
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *result = begin_rows(fcinfo, types, columns);
 
-	begin_rows(fcinfo, types, columns);
 	for (int d = 0; d < count_devices(); d++)
 	{
 		GsServiceDevice *device = &gpusort_service->devices[d];
@@ -262,7 +263,8 @@ gpusort_sessions(PG_FUNCTION_ARGS)
 		INT4OID, REGROLEOID, INT4OID, TEXTOID, INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID
 	};
 
-	begin_rows(fcinfo, types, lengthof(types));
+	ReturnSetInfo *result = begin_rows(fcinfo, types, lengthof(types));
+
 	for (uint32 s = 0; gpusort_service != NULL && s < gpusort_service->nslots; s++)
 	{
 		GsSlot	   *slot = &gpusort_service->slots[s];
@@ -270,7 +272,7 @@ gpusort_sessions(PG_FUNCTION_ARGS)
 
 		pg_read_barrier();		/* what follows is not older than the state */
 		if (state != GS_SLOT_FREE && state != GS_SLOT_CLAIMED)
-			put_session((ReturnSetInfo *) fcinfo->resultinfo, slot, state);
+			put_session(result, slot, state);
 	}
 	return (Datum) 0;
 }
@@ -435,12 +437,11 @@ Datum
 gpusort_status(PG_FUNCTION_ARGS)
 {
 	static const Oid types[] = {TEXTOID, TEXTOID};
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *result = begin_rows(fcinfo, types, lengthof(types));
 	GsReason	reason = gpusort_backend == GS_BACKEND_CPU ?
 		GS_REASON_BACKEND_CPU : gpusort_client_availability();
 	bool		gpu = reason == GS_REASON_NONE;
 
-	begin_rows(fcinfo, types, lengthof(types));
 	put_status(result, "version", gpusort_version_number);
 	put_status(result, "commit", gpusort_version_commit);
 	put_status(result, "built", gpusort_version_built);
@@ -470,10 +471,9 @@ gpusort_stat(PG_FUNCTION_ARGS)
 		TEXTOID, INT8OID, INT8OID, INT8OID, FLOAT8OID, FLOAT8OID, INT8OID,
 		INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID
 	};
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *result = begin_rows(fcinfo, types, lengthof(types));
 	GsStatsSnapshot stats;
 
-	begin_rows(fcinfo, types, lengthof(types));
 	gpusort_stats_read(&stats);
 	for (int k = 0; k < GS_SORT_KINDS; k++)
 	{
@@ -506,10 +506,9 @@ Datum
 gpusort_stat_fallbacks(PG_FUNCTION_ARGS)
 {
 	static const Oid types[] = {TEXTOID, INT8OID};
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *result = begin_rows(fcinfo, types, lengthof(types));
 	GsStatsSnapshot stats;
 
-	begin_rows(fcinfo, types, lengthof(types));
 	gpusort_stats_read(&stats);
 	for (int r = GS_REASON_NONE + 1; r < GS_REASON_COUNT; r++)
 	{
@@ -566,10 +565,9 @@ gpusort_progress(PG_FUNCTION_ARGS)
 		INT4OID, INT4OID, OIDOID, INT4OID, TEXTOID, INT8OID, INT8OID, INT8OID,
 		INT8OID, INT8OID, INT8OID, INT8OID, INT4ARRAYOID, INT4OID
 	};
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *result = begin_rows(fcinfo, types, lengthof(types));
 	GsProgress	progress;
 
-	begin_rows(fcinfo, types, lengthof(types));
 	for (int i = 0; i < gpusort_progress_slots(); i++)
 	{
 		if (!gpusort_progress_read(i, &progress))

@@ -14,10 +14,10 @@ use Test::More;
 use Time::HiRes 'usleep';
 
 our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_settings gpu_library_file parallel_plans
-  wait_for_service status_of service_pid ends crash_server wait_for_restart holds_nothing make_table make_halves make_distributions
+  wait_for_service status_of service_pid ends crash_server wait_for_restart holds_nothing make_table make_halves make_items make_distributions
   ordered_keys sorts_like_stock digest digest_of bears_failing_allocations bears_stops leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values
-  build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS %SORTS_BELOW %LATE_LIMITS %GPU_QUERIES
-  end_session error_of_end wait_for_end make_plain same_as_stock crash_device kill_hung $OURS $ON_GPU $STOCK $EXPLAIN $REASONS);
+  build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS %SORTS_BELOW %LATE_LIMITS %GPU_QUERIES %PARALLEL_QUERIES
+  end_session error_of_end wait_for_end ends_well loops_like_sql make_plain same_as_stock crash_device kill_hung $OURS $ON_GPU $STOCK $EXPLAIN $REASONS);
 
 # Settings under which our node must hold the rows of a sort, or a GPU must, or the sort fails;
 # and those under which stock PostgreSQL sorts.
@@ -40,6 +40,24 @@ our %GPU_QUERIES = (
 	'half of the keys null' => 'SELECT * FROM halves ORDER BY k, id',
 	'null keys alone' => 'SELECT * FROM halves ORDER BY NULLIF(k, k), id',
 	'text' => 'SELECT * FROM halves ORDER BY t COLLATE "C", id');
+
+# Queries of the same tables, for sorts of rows that parallel processes have read.
+our %PARALLEL_QUERIES = (
+	%GPU_QUERIES,
+	'descending, nulls last' => 'SELECT * FROM big ORDER BY k DESC NULLS LAST, id DESC',
+	'several columns' => 'SELECT * FROM halves ORDER BY b, f DESC, k, id',
+	'an expression as key' => 'SELECT k, id FROM big ORDER BY k % 10, id',
+	'no rows' => 'SELECT * FROM big WHERE id < 0 ORDER BY k, id',
+	'one row' => 'SELECT * FROM big WHERE id = 7 ORDER BY k, id',
+	'a condition' => 'SELECT * FROM big WHERE id % 3 = 0 ORDER BY k, id',
+	'a subplan\'s value' => 'SELECT k, id FROM big WHERE id > (SELECT min(id) + 5 FROM halves) ORDER BY k, id',
+	'constants' => q{SELECT 1 AS one, k, id, 'text'::text AS t, NULL::int8 AS n FROM big ORDER BY k, id},
+	'columns that are not used' => q{SELECT s.id, s.k FROM (SELECT * FROM big ORDER BY k, id OFFSET 0) s},
+	'columns that are not used, a condition' => q{SELECT s.t, s.b FROM (SELECT * FROM halves WHERE id % 3 > 0 ORDER BY k, id OFFSET 0) s},
+	'one key, no columns' => q{SELECT count(*) FROM (SELECT * FROM halves ORDER BY t, id OFFSET 0) s},
+	'a hash join' => 'SELECT a.k, b.t, a.id FROM big a JOIN halves b USING (id) ORDER BY b.k, a.k, a.id',
+	'whole rows' => 'SELECT h, id FROM halves h ORDER BY k, id',
+	'arrays' => 'SELECT ARRAY[k, id] AS a, id FROM halves ORDER BY k, id');
 
 # How often a test looks whether something has come, and the microseconds in between.
 my $interval = 20_000;
@@ -381,6 +399,29 @@ sub make_plain
 		"CREATE TABLE plain AS SELECT (g * 7919::int8) % ($rows + 1) AS k, g::int8 AS id FROM generate_series(1, $rows) g");
 }
 
+# make_items NODE, ROWS: makes a table "items" with columns of several types, HOT chains and dead
+# rows, for indexes.
+sub make_items
+{
+	my ($node, $rows) = @_;
+
+	$node->safe_psql(
+		'postgres', qq{
+		CREATE TABLE items (id int, k int8, t text, n numeric, u uuid, few int, d date, same int)
+			WITH (fillfactor = 80);
+		INSERT INTO items
+		SELECT g, CASE WHEN g % 97 > 0 THEN g * 7919::int8 % 1000003 END,
+			   CASE WHEN g % 7 > 0 THEN md5((g % 9000)::text) END,
+			   CASE WHEN g % 11 > 0 THEN (g * 7919 % 10007)::numeric / 7 END,
+			   md5(g::text)::uuid, g % 50, date '2020-01-01' + g % 900, 7
+		FROM generate_series(1, $rows) g;
+		UPDATE items SET few = few + 1 WHERE id % 10 = 0;
+		BEGIN; DELETE FROM items WHERE id % 19 = 0; UPDATE items SET few = 0; ROLLBACK;
+		DELETE FROM items WHERE id % 13 = 0;
+		ANALYZE items;
+	});
+}
+
 # make_distributions NODE: makes a table "keys" of 60000 rows, enough for several ranges
 # of a sort by several processes, with columns of many distributions; and a table "uneven",
 # whose rows are in few pages at its end, so that one process has nearly all of them.
@@ -658,6 +699,41 @@ sub wait_for_end
 
 	becomes_true($node, 'SELECT true') or die 'the server does not come back';
 	becomes_true($node, "SELECT count(*) = 0 FROM ($WORKERS) w") or die 'workers stay';
+}
+
+# ends_well NODE, SESSION, STOPS, END, NAME: makes a session end so that may wait for that of
+# hold_stops(), and tests its error, and that it leaves nothing.
+sub ends_well
+{
+	my ($node, $session, $stops, $end, $name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	end_session($node, $session, $end);
+	like($session->finish, error_of_end($end), "$name: error");
+	$_->quit foreach $session, $stops;
+	wait_for_end($node);
+	leaves_nothing($node, $name);
+}
+
+# loops_like_sql NODE, SETTINGS, QUERY, VALUE: tests that a loop in PL/pgSQL gets the rows of the
+# query, by adding up a value of each row r.  It executes a Gather without parallel mode, in one
+# process.
+sub loops_like_sql
+{
+	my ($node, $settings, $query, $value) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is($node->safe_psql('postgres', "$settings; CREATE FUNCTION one_by_one() RETURNS bigint LANGUAGE plpgsql AS \$\$
+		DECLARE
+			r record;
+			total bigint := 0;
+		BEGIN
+			FOR r IN EXECUTE '$query' LOOP
+				total := total + $value;
+			END LOOP;
+			RETURN total;
+		END \$\$;
+		SELECT one_by_one() = (SELECT sum($value) FROM ($query) r)"), 't', 'a loop in PL/pgSQL');
 }
 
 # add_long_values NODE: creates what build_while_values_go() needs.

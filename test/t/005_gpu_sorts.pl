@@ -10,7 +10,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'});

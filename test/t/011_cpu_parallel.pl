@@ -68,32 +68,13 @@ sub as_stock
 # ---- Rows and keys ----
 
 my %sorts = (
-	'fixed rows' => 'SELECT k, id FROM big ORDER BY k, id',
-	'variable rows' => 'SELECT * FROM big ORDER BY k, id',
-	'descending' => 'SELECT * FROM big ORDER BY k DESC, id',
-	'descending, nulls last' => 'SELECT * FROM big ORDER BY k DESC NULLS LAST, id DESC',
-	'nulls first' => 'SELECT * FROM halves ORDER BY k NULLS FIRST, id',
-	'half of the keys null' => 'SELECT * FROM halves ORDER BY k, id',
-	'null keys alone' => 'SELECT * FROM halves ORDER BY NULLIF(k, k), id',
-	'several columns' => 'SELECT * FROM halves ORDER BY b, f DESC, k, id',
+	%PARALLEL_QUERIES,
 	'more columns than fit a key' => 'SELECT * FROM big ORDER BY id % 3, id % 5, id % 7, k, id % 11, k DESC, id',
 	'text' => 'SELECT * FROM big ORDER BY t',
 	'text with long ties' => q{SELECT repeat('same', 10) || t AS tt, id FROM big ORDER BY tt DESC},
 	'text and numbers' => 'SELECT * FROM halves ORDER BY t, n DESC, id',
 	'numeric' => 'SELECT n, id, t FROM halves ORDER BY n, id',
-	'an expression as key' => 'SELECT k, id FROM big ORDER BY k % 10, id',
-	'no rows' => 'SELECT * FROM big WHERE id < 0 ORDER BY k, id',
-	'one row' => 'SELECT * FROM big WHERE id = 7 ORDER BY k, id',
-	'a condition' => 'SELECT * FROM big WHERE id % 3 = 0 ORDER BY k, id',
-	'a subplan\'s value' => 'SELECT k, id FROM big WHERE id > (SELECT min(id) + 5 FROM halves) ORDER BY k, id',
-	'constants' => q{SELECT 1 AS one, k, id, 'text'::text AS t, NULL::int8 AS n FROM big ORDER BY k, id},
-	'columns that are not used' => q{SELECT s.id, s.k FROM (SELECT * FROM big ORDER BY k, id OFFSET 0) s},
-	'columns that are not used, a condition' => q{SELECT s.t, s.b FROM (SELECT * FROM halves WHERE id % 3 > 0 ORDER BY k, id OFFSET 0) s},
-	'one key, no columns' => q{SELECT count(*) FROM (SELECT * FROM halves ORDER BY t, id OFFSET 0) s},
-	'a hash join' => 'SELECT a.k, b.t, a.id FROM big a JOIN halves b USING (id) ORDER BY b.k, a.k, a.id',
 	'rows longer than a block' => q{SELECT id, k, repeat(t, 1 + id % 2000) AS r FROM big WHERE id < 2000 ORDER BY k, id},
-	'whole rows' => 'SELECT h, id FROM halves h ORDER BY k, id',
-	'arrays' => 'SELECT ARRAY[k, id] AS a, id FROM halves ORDER BY k, id',
 	'arrays as key' => 'SELECT ARRAY[k % 3, NULL, k, id] AS a, id FROM halves ORDER BY a',
 	'documents' => q{SELECT jsonb_build_object('k', k % 50, 't', t) AS j, id FROM halves ORDER BY j DESC, id},
 	'records' => 'SELECT id, t FROM halves ORDER BY ROW(k % 5, t), id',
@@ -343,33 +324,17 @@ leaves_nothing($node, 'errors in subtransactions');
 like($session->run("EXPLAIN $early"), $sink, 'waiting processes: plan');
 foreach my $memory ('64MB', '64kB')
 {
-	foreach my $end ('worker terminated', 'leader cancelled', 'leader terminated', 'timeout')
+	foreach my $end (grep { $_ ne 'worker killed' } @ENDS)
 	{
 		my $ending = Session($node, $parallel, $OURS, "SET pg_gpusort.work_mem = '$memory'");
 		my $stops = hold_stops($node);
-		my $output;
 
 		# All wait; or one does, and the other two may have written their runs.
 		$ending->run($leaderless) if $memory eq '64kB';
 		$ending->run(q{SET statement_timeout = '1s'}) if $end eq 'timeout';
 		$ending->begin($memory eq '64MB' ? $early : $late);
-		if ($end ne 'timeout')
-		{
-			wait_for_stop($node, $ending, $memory eq '64MB' ? 4 : 1);
-			$node->safe_psql('postgres', $end eq 'worker terminated' ?
-				q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker'} :
-				$end eq 'leader cancelled' ? 'SELECT pg_cancel_backend(' . $ending->pid . ')' :
-				'SELECT pg_terminate_backend(' . $ending->pid . ')');
-		}
-		$output = $ending->finish;
-
-		like($output, $end eq 'timeout' ? qr/57014: canceling statement due to statement timeout/ :
-			$end eq 'leader cancelled' ? qr/57014: canceling statement due to user request/ :
-			qr/57P01: terminating (connection|background worker)/, "$memory, $end: error");
-		$_->quit foreach $ending, $stops;
-		becomes_true($node, q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
-		  or die 'workers stay';
-		leaves_nothing($node, "$memory, $end");
+		wait_for_stop($node, $ending, $memory eq '64MB' ? 4 : 1) if $end ne 'timeout';
+		ends_well($node, $ending, $stops, $end, "$memory, $end");
 		is($session->run($variable), $expected, "$memory, $end: the next sort");
 	}
 }

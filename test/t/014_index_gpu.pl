@@ -16,21 +16,7 @@ use Test::More;
 my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{maintenance_work_mem = '64MB'},
 	'wal_level = replica');
 add_index_tools($node);
-$node->safe_psql(
-	'postgres', q{
-	CREATE TABLE items (id int, k int8, t text, n numeric, u uuid, few int, d date)
-		WITH (fillfactor = 80);
-	INSERT INTO items
-	SELECT g, CASE WHEN g % 97 > 0 THEN g * 7919::int8 % 1000003 END,
-		   CASE WHEN g % 7 > 0 THEN md5((g % 9000)::text) END,
-		   CASE WHEN g % 11 > 0 THEN (g * 7919 % 10007)::numeric / 7 END,
-		   md5(g::text)::uuid, g % 50, date '2020-01-01' + g % 900
-	FROM generate_series(1, 40000) g;
-	UPDATE items SET few = few + 1 WHERE id % 10 = 0;
-	BEGIN; DELETE FROM items WHERE id % 19 = 0; UPDATE items SET few = 0; ROLLBACK;
-	DELETE FROM items WHERE id % 13 = 0;
-	ANALYZE items;
-});
+make_items($node, 40000);
 my $lost = 'the GPU service was lost';
 my $full = 'not enough device memory';
 my $failed = 'the device reported an error';

@@ -13,7 +13,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 

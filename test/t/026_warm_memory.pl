@@ -10,7 +10,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $MB = 1024 * 1024;

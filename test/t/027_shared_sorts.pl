@@ -12,7 +12,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'},
@@ -399,11 +398,7 @@ foreach my $phase (sort keys %phases)
 			$node->append_conf('postgresql.conf', 'restart_after_crash = on');
 			$node->reload;
 		}
-		end_session($node, $ending, $end);
-		like($ending->finish, error_of_end($end), "$phase, $end: error");
-		$_->quit foreach $ending, $stops;
-		wait_for_end($node);
-		leaves_nothing($node, "$phase, $end");
+		ends_well($node, $ending, $stops, $end, "$phase, $end");
 		is((answers(digest($query)))[0], $stock, "$phase, $end: the next sort");
 	}
 }

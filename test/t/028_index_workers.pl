@@ -11,28 +11,13 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'}, q{pg_gpusort.backend = 'cpu'},
 	q{maintenance_work_mem = '64MB'}, 'pg_gpusort.min_rows = 0', 'max_worker_processes = 16', 'max_parallel_workers = 8',
 	'max_parallel_maintenance_workers = 8', 'wal_level = replica', 'restart_after_crash = on');
 add_index_tools($node);
-$node->safe_psql(
-	'postgres', q{
-	CREATE TABLE items (id int, k int8, t text, n numeric, u uuid, few int, d date, same int)
-		WITH (fillfactor = 80);
-	INSERT INTO items
-	SELECT g, CASE WHEN g % 97 > 0 THEN g * 7919::int8 % 1000003 END,
-		   CASE WHEN g % 7 > 0 THEN md5((g % 9000)::text) END,
-		   CASE WHEN g % 11 > 0 THEN (g * 7919 % 10007)::numeric / 7 END,
-		   md5(g::text)::uuid, g % 50, date '2020-01-01' + g % 900, 7
-	FROM generate_series(1, 60000) g;
-	UPDATE items SET few = few + 1 WHERE id % 10 = 0;
-	BEGIN; DELETE FROM items WHERE id % 19 = 0; UPDATE items SET few = 0; ROLLBACK;
-	DELETE FROM items WHERE id % 13 = 0;
-	ANALYZE items;
-});
+make_items($node, 60000);
 
 my $session = Session($node);
 
@@ -286,11 +271,7 @@ foreach my $end (@ENDS)
 			$ending->quit;
 			next;
 		}
-		end_session($node, $ending, $end);
-		like($ending->finish, error_of_end($end), "$phase, $end: error");
-		$_->quit foreach $ending, $stops;
-		wait_for_end($node);
-		leaves_nothing($node, "$phase, $end");
+		ends_well($node, $ending, $stops, $end, "$phase, $end");
 		files_belong($node, "$phase, $end") if $end ne 'worker killed';
 	}
 }

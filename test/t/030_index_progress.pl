@@ -9,7 +9,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = start_gpu_node('main', q{maintenance_work_mem = '64MB'}, 'max_worker_processes = 16', 'max_parallel_workers = 8',

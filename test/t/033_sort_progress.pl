@@ -9,7 +9,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 
 # The server inherits it.  GPUs are shown by their numbers in the machine.

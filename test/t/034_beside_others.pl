@@ -12,7 +12,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 
 my @hooks = qw(auto_explain pg_stat_statements);

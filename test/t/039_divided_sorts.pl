@@ -13,7 +13,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'}, 'pg_gpusort.min_rows = 0',
@@ -280,19 +279,7 @@ foreach my $settings ('', 'SET parallel_leader_participation = off', q{SET pg_gp
 	is("@counted", '1 30000 1 ' . ($settings =~ /work_mem/ ? 1 : 0), "counted: $settings");
 }
 
-# The Gather is executed without parallel mode, by one process.
-$node->safe_psql('postgres', 'CREATE FUNCTION one_by_one() RETURNS bigint LANGUAGE plpgsql AS $$
-	DECLARE
-		visit record;
-		total bigint := 0;
-	BEGIN
-		FOR visit IN EXECUTE \'SELECT id, row_number() OVER (PARTITION BY who ORDER BY id) AS n FROM visits\' LOOP
-			total := total + visit.n * (visit.id % 7);
-		END LOOP;
-		RETURN total;
-	END $$');
-is($node->safe_psql('postgres', "$parallel; SELECT one_by_one() = (SELECT sum(n * (id % 7))
-	FROM (SELECT id, row_number() OVER (PARTITION BY who ORDER BY id) AS n FROM visits) s)"), 't', 'a loop in PL/pgSQL');
+loops_like_sql($node, $parallel, 'SELECT id, row_number() OVER (PARTITION BY who ORDER BY id) AS n FROM visits', 'r.n * (r.id % 7)');
 
 # Since 18, an input of such an operation has a sort of its own, which would have no sort key here.
 is($node->safe_psql('postgres', "$parallel; SET enable_hashagg = off;

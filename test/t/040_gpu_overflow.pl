@@ -161,13 +161,9 @@ foreach my $end (grep { $_ ne 'timeout' } @ENDS)
 
 	$ending->begin(digest('SELECT * FROM more WHERE stopping(id) > 0 ORDER BY k DESC'));
 	wait_for_stop($node, $ending, 1);
-	end_session($node, $ending, $end);
-	like($ending->finish, error_of_end($end), "more rows, $end: error");
-	$_->quit foreach $ending, $stops;
-	wait_for_end($node);
+	ends_well($node, $ending, $stops, $end, "more rows, $end");
 	wait_for_service($node);
 	holds_nothing($node, "more rows, $end");
-	leaves_nothing($node, "more rows, $end");
 }
 
 foreach my $fault ('put:error:2', 'put:lost:3', 'put:memory:2', 'sort:error', 'sort:crash', 'get:lost', 'get:error:2')

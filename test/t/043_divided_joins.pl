@@ -13,7 +13,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'}, 'pg_gpusort.min_rows = 0',
@@ -157,19 +156,7 @@ leaves_nothing($node, 'rows');
 	is("@counted", '2 32000 2', 'counted');
 }
 
-# The Gather is executed without parallel mode, by one process.
-$node->safe_psql('postgres', 'CREATE FUNCTION one_by_one() RETURNS bigint LANGUAGE plpgsql AS $$
-	DECLARE
-		pair record;
-		total bigint := 0;
-	BEGIN
-		FOR pair IN EXECUTE \'SELECT v.id, o.id AS o FROM visits v JOIN orders o USING (who)\' LOOP
-			total := total + pair.id * (pair.o % 7);
-		END LOOP;
-		RETURN total;
-	END $$');
-is($node->safe_psql('postgres', "$parallel; SELECT one_by_one() = (SELECT sum(v.id * (o.id % 7)) FROM visits v JOIN orders o USING (who))"),
-	't', 'a loop in PL/pgSQL');
+loops_like_sql($node, $parallel, 'SELECT v.id, o.id AS o FROM visits v JOIN orders o USING (who)', 'r.id * (r.o % 7)');
 
 # A plan that was made while sorts were divided remains one.
 is( $node->safe_psql('postgres', "$parallel; SET plan_cache_mode = force_generic_plan; PREPARE kept AS SELECT count(*) FROM ($join) s(v, o);

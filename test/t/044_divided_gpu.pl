@@ -12,7 +12,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 
 # Chunks of 64 kB, of which the rows below take many.
@@ -191,19 +190,7 @@ foreach my $fault ('put:hang:4', 'sort:hang', 'get:hang:2')
 		"$parallel; SELECT count(*) FROM (SELECT sum(id) OVER (PARTITION BY who ORDER BY 1 / (id - 4500)) AS x FROM visits) s");
 	like($error, qr/division by zero/, 'an error below the sort');
 }
-# The Gather is executed without parallel mode, by one process.
-$node->safe_psql('postgres', 'CREATE FUNCTION one_by_one() RETURNS bigint LANGUAGE plpgsql AS $$
-	DECLARE
-		visit record;
-		total bigint := 0;
-	BEGIN
-		FOR visit IN EXECUTE \'SELECT id, row_number() OVER (PARTITION BY who ORDER BY id) AS n FROM visits\' LOOP
-			total := total + visit.n * (visit.id % 7);
-		END LOOP;
-		RETURN total;
-	END $$');
-is($node->safe_psql('postgres', "$parallel; SELECT one_by_one() = (SELECT sum(n * (id % 7))
-	FROM (SELECT id, row_number() OVER (PARTITION BY who ORDER BY id) AS n FROM visits) s)"), 't', 'a loop in PL/pgSQL');
+loops_like_sql($node, $parallel, 'SELECT id, row_number() OVER (PARTITION BY who ORDER BY id) AS n FROM visits', 'r.n * (r.id % 7)');
 
 # Idle cursors hold chunks of the pool, and processes wait while they have read some of theirs.
 {

@@ -10,7 +10,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '8MB'}, q{pg_gpusort.work_mem = '64MB'});

@@ -151,10 +151,7 @@ sort_gives(const KeyChunks *chunks, uint64_t *entries, size_t count, bool all,
 {
 	uint64_t   *scratch = must_allocate(count * sizeof(uint64_t));
 
-	if (all)
-		gpusort_radix_sort_all(&chunks->table, entries, scratch, count, NULL);
-	else
-		gpusort_radix_sort(&chunks->table, entries, scratch, count, NULL);
+	gpusort_radix_sort(&chunks->table, all ? NULL : entries, entries, scratch, count, NULL);
 	free(scratch);
 	if (order_is_right(chunks, entries, expected, count))
 		return true;

@@ -72,10 +72,9 @@ sort_until(const KeyChunks *chunks, uint64_t *entries, uint64_t *scratch,
 		return false;
 	if (function == BY_VALUES)
 		gpusort_radix_sort_by_values(entries, scratch, rows, count_or_stop);
-	else if (function == OF_ALL_ROWS)
-		gpusort_radix_sort_all(keys, entries, scratch, rows, count_or_stop);
 	else
-		gpusort_radix_sort(keys, entries, scratch, rows, count_or_stop);
+		gpusort_radix_sort(keys, function == OF_ALL_ROWS ? NULL : entries, entries, scratch, rows,
+						   count_or_stop);
 	return true;
 }
 

@@ -1,7 +1,7 @@
 """The lines of scripts/bench -g about where a sort runs: over the number of rows and of workers, on the
 CPU, on the GPU, and where pg_gpusort.backend = auto has it run."""
 
-from measuring import discarded
+from measuring import decades, discarded
 from tables import ORDINARY_COLUMNS
 
 # Tables and what they are sorted by.  The first string of a report has a thousand values.
@@ -24,16 +24,6 @@ class GpuChoiceLines:
         if 'auto' not in lines.sessions:
             lines.sessions['auto'] = lines.open('auto')
 
-    def numbers_of_rows(self, table):
-        """Ten thousand, a hundred thousand and so on, and the most."""
-        most = self.lines.bench.rows // (1 if table == 'narrow' else 2)
-        numbers = []
-        rows = FIRST_ROWS
-        while rows < most:
-            numbers.append(rows)
-            rows *= 10
-        return [*numbers, most]
-
     def load(self, table, rows):
         columns = f'i AS id, {self.lines.bench.key} AS k8' if table == 'narrow' else ORDINARY_COLUMNS
         name = f'{table}_{rows}'
@@ -55,7 +45,7 @@ class GpuChoiceLines:
 
     def measure(self, kind):
         table, keys = KINDS[kind]
-        for rows in self.numbers_of_rows(table):
+        for rows in decades(FIRST_ROWS, self.lines.bench.rows // (1 if table == 'narrow' else 2)):
             name = self.load(table, rows)
             for workers in WORKERS:
                 self.compare(kind, name, f'SELECT * FROM {name} ORDER BY {keys}', workers)

@@ -3,7 +3,7 @@ the memory of the host."""
 
 from gpu_index_lines import time_build
 from host_memory import INTERVAL, PeakMemory
-from measuring import discarded
+from measuring import decades, discarded
 
 # Milliseconds.  Memory is sampled, so that of shorter runs is not known.
 SHORTEST_SAMPLED = 10 * INTERVAL * 1000
@@ -13,16 +13,6 @@ MOST_ROWS_OF_STOCK = 100_000_000
 
 WAYS = ('stock_8', 'cpu_8', 'gpu', 'gpu_8')
 QUERY = discarded('SELECT * FROM growing ORDER BY k8')
-
-
-def numbers_of_rows(most):
-    """A million, ten millions and so on, and the most."""
-    numbers = []
-    rows = 1_000_000
-    while rows < most:
-        numbers.append(rows)
-        rows *= 10
-    return [*numbers, most]
 
 
 class GpuScaleLines:
@@ -89,7 +79,7 @@ class GpuScaleLines:
 
     def rows(self):
         self.server.sql('DROP TABLE IF EXISTS growing')
-        for rows in numbers_of_rows(self.lines.bench.rows):
+        for rows in decades(1_000_000, self.lines.bench.rows):
             self.measure_rows(rows)
 
 

@@ -30,6 +30,15 @@ def discarded(query):
     return f'{query} OFFSET 1000000000'
 
 
+def decades(first, most):
+    """Numbers of rows: the first one, ten times as many and so on, and the most."""
+    numbers = []
+    while first < most:
+        numbers.append(first)
+        first *= 10
+    return [*numbers, most]
+
+
 def workers_of(way):
     """Returns the number of parallel workers in the name of a way of gpu_lines.py."""
     end = way.rpartition('_')[2]

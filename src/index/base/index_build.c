@@ -336,7 +336,8 @@ enter_phase(const GsIndexBuild *build, int phase, int64 nrows)
 static void
 enter_sorting(const GsIndexBuild *build)
 {
-	enter_phase(build, PROGRESS_BTREE_PHASE_PERFORMSORT_1, gpusort_heap_rows_count(build->rows));
+	enter_phase(build, PROGRESS_BTREE_PHASE_PERFORMSORT_1,
+				gpusort_heap_rows_tally(build->rows)->returned);
 }
 
 /*
@@ -523,7 +524,7 @@ sort_and_write(GsIndexBuild *build)
 	sort_rows(build);
 	gpusort_sort_report(sort, &report);
 	gpusort_requirement_check(&report);
-	while (!gpusort_heap_rows_is_blocked(build->rows))
+	while (!gpusort_heap_rows_tally(build->rows)->blocked)
 	{
 		if (write_index(build))
 			return true;
@@ -576,7 +577,7 @@ build_index(GsIndexBuild *build)
 		count_build(build->producer.sort);
 	else
 		reason = give_up(build);
-	build->nlive = gpusort_heap_rows_live(build->rows);
+	build->nlive = gpusort_heap_rows_tally(build->rows)->live;
 	gpusort_heap_rows_end(build->rows);
 	gpusort_sort_end(build->producer.sort);
 	return reason;

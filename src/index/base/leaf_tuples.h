@@ -157,13 +157,6 @@ typedef struct GsLeafFill
 /* Form the tuples, and set their line pointers. */
 extern void gpusort_page_fill(const GsLeafForm *form, GsLeafFill *fill, Page page);
 
-/* Does it need rows before a position? */
-static inline bool
-gpusort_page_needs_rows(const GsLeafFill *fill, int64 position)
-{
-	return fill->rows.nrows > 0 && fill->position < position;
-}
-
 /* The page that gets tuples now. */
 typedef struct GsLeafPage
 {

@@ -351,12 +351,6 @@ hand_over(GsPageQueue *queue, Relation index)
 }
 
 void
-gpusort_page_queue_set_form(GsPageQueue *queue, const GsLeafForm *form)
-{
-	queue->form = *form;
-}
-
-void
 gpusort_page_queue_close(GsPageQueue *queue)
 {
 	SpinLockAcquire(&queue->mutex);
@@ -380,7 +374,7 @@ struct GsPageWriter
 };
 
 GsPageWriter *
-gpusort_page_writer_begin(Relation index, GsPageQueue *queue)
+gpusort_page_writer_begin(Relation index, GsPageQueue *queue, const GsLeafForm *form)
 {
 	GsPageWriter *writer = palloc(sizeof(GsPageWriter));
 
@@ -389,6 +383,8 @@ gpusort_page_writer_begin(Relation index, GsPageQueue *queue)
 	if (queue == NULL)
 		writer->queue = gpusort_page_queue_init(palloc(gpusort_page_queue_bytes(false)),
 												false, RelationNeedsWAL(index));
+	if (form != NULL)
+		writer->queue->form = *form;
 #ifdef GPUSORT_HAVE_BULK_WRITE
 	writer->bulk = smgr_bulk_start_rel(index, MAIN_FORKNUM);
 #endif

@@ -40,9 +40,6 @@ extern Size gpusort_page_queue_bytes(bool shared);
  */
 extern GsPageQueue *gpusort_page_queue_init(void *memory, bool shared, bool use_wal);
 
-/* In the leader, before any page lacks tuples: say how they are formed. */
-extern void gpusort_page_queue_set_form(GsPageQueue *queue, const GsLeafForm *form);
-
 /* There will be no more pages, so workers can end. */
 extern void gpusort_page_queue_close(GsPageQueue *queue);
 
@@ -55,11 +52,13 @@ typedef struct GsPageWriter GsPageWriter;
 
 /*
  * Begin to write the main fork of an index that has no blocks.  'queue' is an empty one
- * that workers write as well, or NULL.  The writer is
+ * that workers write as well, or NULL.  'form' is how the tuples are formed that pages
+ * lack, or NULL if they lack none.  The writer is
  * allocated in the current memory context.  After an error, freeing that
  * context is all that is needed.
  */
-extern GsPageWriter *gpusort_page_writer_begin(Relation index, GsPageQueue *queue);
+extern GsPageWriter *gpusort_page_writer_begin(Relation index, GsPageQueue *queue,
+											   const GsLeafForm *form);
 
 /*
  * Returns a page to fill, as _bt_pageinit() leaves it; other kinds of indexes initialize it

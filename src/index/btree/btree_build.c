@@ -22,17 +22,13 @@
 #include "catalog/pg_type.h"
 #include "commands/progress.h"
 #include "pgstat.h"
-#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "index/base/index_build.h"
-#include "index/base/leaf_tuples.h"
 #include "index/btree/btree.h"
-#include "index/btree/btree_loader.h"
-#include "key/key_comparison.h"
 #include "key/key_statistics.h"
+#include "sort/base/group_keys.h"
 #include "sort/base/warm_memory.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/sort.h"
@@ -222,37 +218,21 @@ typedef struct GsUniqueCheck
 	Relation	index;
 	int			nkeys;
 	bool		nulls_are_equal;
-	GsKeyComparison *comparison;
-	MemoryContext context;		/* for memory that comparators leak */
-
-	/* The previous live row. */
+	GsGroupKeys *previous;		/* the keys of the previous live row */
 	bool		has_previous;
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-	MemoryContext copies;		/* of by-reference values */
 } GsUniqueCheck;
 
 static GsUniqueCheck *
 create_check(const GsIndexBuild *build)
 {
 	GsUniqueCheck *check = palloc0(sizeof(GsUniqueCheck));
-	Relation	index = build->index;
-	GsSortKeys	index_keys = build->spec.keys;
-
-	/* Leave out the TID. */
-	index_keys.nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 
 	check->heap = build->heap;
-	check->index = index;
-	check->nkeys = index_keys.nkeys;
+	check->index = build->index;
+	/* Leave out the TID. */
+	check->nkeys = IndexRelationGetNumberOfKeyAttributes(build->index);
 	check->nulls_are_equal = build->info->ii_NullsNotDistinct;
-	check->comparison = gpusort_key_comparison_create(&index_keys);
-	check->context = AllocSetContextCreate(CurrentMemoryContext,
-										   "pg_gpusort comparisons",
-										   ALLOCSET_DEFAULT_SIZES);
-	check->copies = AllocSetContextCreate(CurrentMemoryContext,
-										  "pg_gpusort previous row",
-										  ALLOCSET_DEFAULT_SIZES);
+	check->previous = gpusort_group_keys_create(&build->spec, check->nkeys);
 	return check;
 }
 
@@ -263,9 +243,12 @@ create_check(const GsIndexBuild *build)
 pg_noreturn static void
 raise_duplicate(GsUniqueCheck *check)
 {
-	char	   *key = BuildIndexValueDescription(check->index, check->values,
-												 check->isnull);
+	Datum	   *values;
+	bool	   *isnull;
+	char	   *key;
 
+	gpusort_group_keys_get(check->previous, &values, &isnull);
+	key = BuildIndexValueDescription(check->index, values, isnull);
 	ereport(ERROR,
 			(errcode(ERRCODE_UNIQUE_VIOLATION),
 			 errmsg("could not create unique index \"%s\"",
@@ -276,45 +259,12 @@ raise_duplicate(GsUniqueCheck *check)
 								RelationGetRelationName(check->index))));
 }
 
-static bool
-is_equal_to_previous(const GsUniqueCheck *check, const Datum *values,
-					 const bool *isnull)
-{
-	MemoryContext caller = MemoryContextSwitchTo(check->context);
-	bool		equal;
-
-	equal = gpusort_key_comparison_compare(check->comparison, 0,
-										   check->values, check->isnull,
-										   values, isnull) == 0;
-	MemoryContextSwitchTo(caller);
-	MemoryContextReset(check->context);
-	return equal;
-}
-
-static void
-keep_row(GsUniqueCheck *check, const Datum *values, const bool *isnull)
-{
-	MemoryContext caller;
-
-	memcpy(check->isnull, isnull, check->nkeys * sizeof(bool));
-	MemoryContextReset(check->copies);
-	caller = MemoryContextSwitchTo(check->copies);
-	for (int k = 0; k < check->nkeys; k++)
-	{
-		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(check->index), k);
-
-		check->values[k] = isnull[k] ? (Datum) 0 :
-			datumCopy(values[k], att->attbyval, att->attlen);
-	}
-	MemoryContextSwitchTo(caller);
-}
-
 /*
  * Check the key columns of the next live row in index order.  Raises stock PostgreSQL's error if
  * they are equal to those of the previous live row.
  */
 static void
-check_row(GsUniqueCheck *check, const Datum *values, const bool *isnull)
+check_row(GsUniqueCheck *check, Datum *values, bool *isnull)
 {
 	bool		has_null = false;
 
@@ -324,9 +274,9 @@ check_row(GsUniqueCheck *check, const Datum *values, const bool *isnull)
 	/* A row with a NULL equals no other row, unless NULLs are equal. */
 	if (has_null && !check->nulls_are_equal)
 		return;
-	if (check->has_previous && is_equal_to_previous(check, values, isnull))
+	if (check->has_previous && gpusort_group_keys_match(check->previous, values, isnull))
 		raise_duplicate(check);
-	keep_row(check, values, isnull);
+	gpusort_group_keys_keep(check->previous, values, isnull);
 	check->has_previous = true;
 }
 

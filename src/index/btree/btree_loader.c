@@ -35,9 +35,7 @@
 #include "utils/memutils.h"
 
 #include "core/copy_bytes.h"
-#include "index/base/leaf_tuples.h"
-#include "index/base/page_writer.h"
-#include "index/btree/btree_loader.h"
+#include "index/btree/btree.h"
 #include "work.h"
 
 /* A tuple that is larger than this might be too large for a btree. */
@@ -319,13 +317,6 @@ add_duplicates(GsBtreeLoader *loader)
 	duplicates->n_tids = 0;
 }
 
-/* Returns where the TIDs are collected. */
-static inline ItemPointer
-duplicate_tids(GsBtreeDuplicates *duplicates)
-{
-	return (ItemPointer) ((char *) duplicates->tuple + duplicates->key_bytes);
-}
-
 /* Keep a copy of a tuple, without its TID, since equal ones may follow. */
 static inline void
 keep_tuple(GsBtreeDuplicates *duplicates, IndexTuple tuple)
@@ -390,8 +381,9 @@ static inline void
 add_tid(GsBtreeLoader *loader, ItemPointerData tid)
 {
 	GsBtreeDuplicates *duplicates = &loader->duplicates;
+	ItemPointer tids = (ItemPointer) ((char *) duplicates->tuple + duplicates->key_bytes);
 
-	duplicate_tids(duplicates)[duplicates->n_tids++] = tid;
+	tids[duplicates->n_tids++] = tid;
 	if (!gpusort_posting_fits(duplicates->key_bytes, duplicates->n_tids + 1))
 		add_duplicates(loader);
 }
@@ -481,8 +473,10 @@ gpusort_btree_loader_add_rows(GsBtreeLoader *loader, const GsRowsInPlace *rows, 
 void
 gpusort_btree_loader_recall(GsBtreeLoader *loader, int64 position)
 {
-	if (gpusort_page_needs_rows(&loader->leaf.later, position))
-		gpusort_page_fill(loader->form, &loader->leaf.later, loader->leaves->page);
+	GsLeafFill *later = &loader->leaf.later;
+
+	if (later->rows.nrows > 0 && later->position < position)
+		gpusort_page_fill(loader->form, later, loader->leaves->page);
 	gpusort_page_writer_recall(loader->writer, position);
 }
 
@@ -535,17 +529,13 @@ gpusort_btree_loader_begin(Relation heap, Relation index, bool unique,
 	loader->index = index;
 	loader->key = _bt_mkscankey(index, NULL);
 	loader->key->allequalimage = all_equal_image;
-	loader->writer = gpusort_page_writer_begin(index, queue);
-
-	loader->n_blocks = BTREE_METAPAGE + 1;
-	loader->leaves = begin_level(loader, 0);
-
 	loader->deduplicate = all_equal_image && !unique &&
 		BTGetDeduplicateItems(index);
 	loader->form = make_leaf_form(loader, spec, unique);
 	loader->shared = queue != NULL;
-	if (loader->shared && loader->form != NULL)
-		gpusort_page_queue_set_form(queue, loader->form);
+	loader->writer = gpusort_page_writer_begin(index, queue, loader->form);
+	loader->n_blocks = BTREE_METAPAGE + 1;
+	loader->leaves = begin_level(loader, 0);
 	loader->bytes_tell_keys = bytes_tell_keys(index);
 	loader->first_varies = TupleDescAttr(RelationGetDescr(index), 0)->attlen == -1;
 	/* Room for the longest possible tuple, and a TID. */

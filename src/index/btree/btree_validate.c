@@ -85,7 +85,7 @@ insert_missing(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot
 					 info->ii_Unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, info);
 		state->tups_inserted += 1;
 	}
-	state->htups += gpusort_heap_rows_live(rows);
+	state->htups += gpusort_heap_rows_tally(rows)->live;
 	gpusort_heap_rows_end(rows);
 }
 

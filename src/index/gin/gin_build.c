@@ -32,8 +32,7 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-#include "index/gin/gin_build.h"
-#include "index/gin/gin_private.h"
+#include "index/gin/gin.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
 #include "work.h"
@@ -59,6 +58,7 @@ typedef struct GsGinBuild
 	int64		ncollected;		/* pairs of key and TID, of this process */
 
 	MemoryContext context;		/* of the keys */
+	GsBudget   *memory;			/* likewise */
 	GsGinKeys  *keys;
 	bool		emptying;		/* do they become rows of the sort? */
 	bool		ended;			/* has the table no more rows? */
@@ -245,8 +245,7 @@ show_memory(const GsGinBuild *gin)
 {
 	const GsProgress *sort = gpusort_sort_progress(gin->build->producer.sort);
 
-	gin->progress->memory_bytes = gpusort_gin_keys_bytes(gin->keys) +
-		sort->memory_bytes;
+	gin->progress->memory_bytes = gin->memory->used + sort->memory_bytes;
 	gin->progress->file_bytes = sort->file_bytes;
 }
 
@@ -312,7 +311,7 @@ static void
 end_collecting(GsGinBuild *gin)
 {
 	gin->ncollected = gpusort_gin_keys_entries(gin->keys);
-	if (!IsParallelWorker() && gpusort_gin_keys_lacked_memory(gin->keys))
+	if (!IsParallelWorker() && gin->memory->out_of_memory)
 		gpusort_stats_count_reason(GS_REASON_OUT_OF_MEMORY);
 	MemoryContextDelete(gin->context);
 }
@@ -373,7 +372,8 @@ static void
 begin_collecting(GsGinBuild *gin)
 {
 	gin->ncolumns = gin->build->info->ii_NumIndexAttrs;
-	gin->keys = gpusort_gin_keys_create(gin->order, Max(gin->build->spec.memory, MIN_MEMORY));
+	gin->memory = gpusort_budget_create(Max(gin->build->spec.memory, MIN_MEMORY));
+	gin->keys = gpusort_gin_keys_create(gin->order, gin->memory);
 	gin->row_context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort GIN extraction",
 											 EXTRACTION_BYTES, EXTRACTION_BYTES,
 											 ALLOCSET_DEFAULT_MAXSIZE);

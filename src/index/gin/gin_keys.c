@@ -22,8 +22,7 @@
 
 #include "utils/memutils.h"
 
-#include "index/gin/gin_private.h"
-#include "sort/base/budget.h"
+#include "index/gin/gin.h"
 #include "work.h"
 
 /* The first number of slots. */
@@ -177,14 +176,14 @@ arena_reset(GsGinArena *memory)
 }
 
 /*
- * Prepare memory of up to 'limit' bytes, in the current memory context, with which it is
- * freed.  Raises an error if the system has no memory for the first block.
+ * Prepare memory within a budget, in the current memory context.  Raises an error if the system
+ * has no memory for the first block.
  */
 static void
-arena_init(GsGinArena *memory, Size limit)
+arena_init(GsGinArena *memory, GsBudget *budget)
 {
-	memory->budget = gpusort_budget_create(limit);
-	memory->block_bytes = choose_block_bytes(limit);
+	memory->budget = budget;
+	memory->block_bytes = choose_block_bytes(budget->limit);
 	memory->blocks = palloc(MAX_BLOCKS * sizeof(char *));
 	memory->nblocks = memory->nused = 0;
 	for (int attempt = 0; !arena_next_block(memory); attempt++)
@@ -275,13 +274,13 @@ add_slots(GsGinKeys *keys)
 }
 
 GsGinKeys *
-gpusort_gin_keys_create(GsGinOrder *order, Size limit)
+gpusort_gin_keys_create(GsGinOrder *order, GsBudget *budget)
 {
 	GsGinKeys  *keys = palloc0(sizeof(GsGinKeys));
 
 	keys->order = order;
 	keys->others = palloc(VARHDRSZ + MAX_ROW_BYTES);
-	arena_init(&keys->memory, limit);
+	arena_init(&keys->memory, budget);
 	if (!add_slots(keys) && !add_slots(keys))
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
@@ -474,13 +473,13 @@ add_tid(GsGinKeys *keys, GsGinRecord *record, uint64 tid)
 
 /* Add up to LOOKUP_BATCH of the keys.  Returns how many were added before memory was used up. */
 static uint32
-add_batch(GsGinKeys *keys, const GsGinRowKeys *added, uint32 first, uint32 count, uint64 tid)
+add_batch(GsGinKeys *keys, const GsGinRowKeys *added, uint32 count, uint64 tid)
 {
 	GsKeyLookup lookups[LOOKUP_BATCH];
 
 	for (uint32 i = 0; i < count; i++)
 	{
-		lookups[i].key = gpusort_gin_row_key(added, first + i);
+		lookups[i].key = gpusort_gin_row_key(added, added->next + i);
 		begin_lookup(keys, &lookups[i]);
 	}
 	for (uint32 i = 0; i < count; i++)
@@ -514,24 +513,12 @@ gpusort_gin_keys_add(GsGinKeys *keys, GsGinRowKeys *added, uint64 tid)
 		uint32		n;
 
 		CHECK_FOR_INTERRUPTS();
-		n = add_batch(keys, added, added->next, size, tid);
+		n = add_batch(keys, added, size, tid);
 		added->next += n;
 		if (n < size)
 			return false;
 	}
 	return true;
-}
-
-Size
-gpusort_gin_keys_bytes(const GsGinKeys *keys)
-{
-	return keys->memory.budget->used;
-}
-
-bool
-gpusort_gin_keys_lacked_memory(const GsGinKeys *keys)
-{
-	return keys->memory.budget->out_of_memory;
 }
 
 bool

@@ -42,7 +42,7 @@
 #include "utils/memutils.h"
 #include "utils/typcache.h"
 
-#include "index/gin/gin_private.h"
+#include "index/gin/gin.h"
 #include "key/distrust.h"
 #include "settings.h"
 #include "work.h"
@@ -69,7 +69,6 @@ bytes_tell_keys(GsEncodingKind kind, Oid function, Oid collation)
 		case GS_ENCODE_UINT64:
 		case GS_ENCODE_UUID:
 		case GS_ENCODE_BYTEA:
-			return true;
 		case GS_ENCODE_TEXT:
 			return true;
 		case GS_ENCODE_LOCALE:

@@ -29,8 +29,7 @@
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
-#include "index/base/index_rows.h"
-#include "index/gin/gin_private.h"
+#include "index/gin/gin.h"
 #include "work.h"
 
 /*
@@ -495,7 +494,7 @@ gpusort_gin_writer_begin(Relation index, GsGinOrder *order, GsPageQueue *queue)
 												ALLOCSET_DEFAULT_SIZES);
 	writer->state = &order->state;
 	writer->column = gpusort_tuple_column(order->state.tupdesc[0], 0);
-	writer->pages = gpusort_page_writer_begin(index, queue);
+	writer->pages = gpusort_page_writer_begin(index, queue, NULL);
 	writer->stats.nTotalPages = GIN_ROOT_BLKNO + 1;
 	writer->leaves = begin_level(writer, GIN_LEAF);
 	return writer;

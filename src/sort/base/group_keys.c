@@ -78,6 +78,13 @@ gpusort_group_keys_keep(GsGroupKeys *group, Datum *values, bool *isnull)
 	MemoryContextSwitchTo(caller);
 }
 
+void
+gpusort_group_keys_get(const GsGroupKeys *group, Datum **keys, bool **isnull)
+{
+	*keys = group->keys;
+	*isnull = group->isnull;
+}
+
 bool
 gpusort_group_keys_match(GsGroupKeys *group, Datum *values, bool *isnull)
 {
@@ -85,9 +92,9 @@ gpusort_group_keys_match(GsGroupKeys *group, Datum *values, bool *isnull)
 	bool		match;
 
 	get_keys(group, values, isnull, group->other_keys, group->other_isnull);
-	match = gpusort_key_comparison_compare_some(group->comparison, 0, group->nkeys,
-												group->keys, group->isnull,
-												group->other_keys, group->other_isnull) == 0;
+	match = gpusort_key_comparison_compare(group->comparison, 0, group->nkeys,
+										   group->keys, group->isnull,
+										   group->other_keys, group->other_isnull) == 0;
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(group->scratch);
 	return match;

@@ -18,6 +18,9 @@ extern GsGroupKeys *gpusort_group_keys_create(const GsSortSpec *spec, int nkeys)
 /* Keep those of a row, whose columns these are.  If it is a whole tuple, reads its sort keys. */
 extern void gpusort_group_keys_keep(GsGroupKeys *group, Datum *values, bool *isnull);
 
+/* Returns what is kept, by sort key. */
+extern void gpusort_group_keys_get(const GsGroupKeys *group, Datum **keys, bool **isnull);
+
 /* Does another row agree in them?  One has been kept. */
 extern bool gpusort_group_keys_match(GsGroupKeys *group, Datum *values, bool *isnull);
 

@@ -438,7 +438,7 @@ make_huge(int block)
 	state->blocks[block].huge = warm_up(block_address(block));
 	INSTR_TIME_SET_CURRENT(time);
 	INSTR_TIME_SUBTRACT(time, start);
-	if (INSTR_TIME_GET_MILLISEC(time) > SLOW_MS || gpusort_fault_host_slow())
+	if (INSTR_TIME_GET_MILLISEC(time) > SLOW_MS || gpusort_fault_host("slow") > 0)
 		set_now(&state->slow);
 	return state->blocks[block].huge;
 }

@@ -121,10 +121,10 @@ compare_rest(const GsRunMerge *merge, const GsMergeSource *left,
 		return 0;
 	gpusort_work_add(left->row_bytes + right->row_bytes);
 	caller = MemoryContextSwitchTo(merge->scratch);
-	cmp = gpusort_key_comparison_compare_some(merge->comparison, merge->first_inexact,
-											  Min(left->end_compared, right->end_compared),
-											  left->values, left->isnull,
-											  right->values, right->isnull);
+	cmp = gpusort_key_comparison_compare(merge->comparison, merge->first_inexact,
+										 Min(left->end_compared, right->end_compared),
+										 left->values, left->isnull,
+										 right->values, right->isnull);
 	MemoryContextSwitchTo(caller);
 	return cmp;
 }

@@ -60,11 +60,11 @@ compare_keys(const GsRunRanges *ranges, Datum *values, bool *isnull,
 {
 	MemoryContext caller = MemoryContextSwitchTo(ranges->scratch);
 	int			order =
-		gpusort_key_comparison_compare_some(ranges->comparison, 0,
-											ranges->group_keys > 0 ? ranges->group_keys :
-											ranges->keys->nkeys,
-											values, isnull,
-											splitter->values, splitter->isnull);
+		gpusort_key_comparison_compare(ranges->comparison, 0,
+									   ranges->group_keys > 0 ? ranges->group_keys :
+									   ranges->keys->nkeys,
+									   values, isnull,
+									   splitter->values, splitter->isnull);
 
 	MemoryContextSwitchTo(caller);
 	return order;

@@ -179,8 +179,10 @@ gpusort_key_sort_count(const GsKeySort *key_sort)
 bool
 gpusort_key_sort_is_full(const GsKeySort *key_sort)
 {
+	uint32		fault_rows = gpusort_fault_host("rows");
+
 	return (uint64) key_sort->nrows + chunk_rows(key_sort) >
-		gpusort_fault_host_rows(GPUSORT_MAX_ROWS);
+		(fault_rows > 0 ? fault_rows : GPUSORT_MAX_ROWS);
 }
 
 uint32
@@ -236,8 +238,8 @@ gpusort_key_sort_some(GsKeySort *key_sort, uint64 *entries, uint32 count)
 {
 	GsKeyTable	keys = gpusort_key_sort_key_table(key_sort);
 
-	gpusort_radix_sort(&keys, (uint64_t *) entries, (uint64_t *) key_sort->scratch,
-					   count, gpusort_key_sort_check_interrupts);
+	gpusort_radix_sort(&keys, (uint64_t *) entries, (uint64_t *) entries,
+					   (uint64_t *) key_sort->scratch, count, gpusort_key_sort_check_interrupts);
 }
 
 uint64 *
@@ -252,9 +254,9 @@ sort_all_rows(GsKeySort *key_sort)
 {
 	GsKeyTable	keys = gpusort_key_sort_key_table(key_sort);
 
-	gpusort_radix_sort_all(&keys, (uint64_t *) key_sort->entries,
-						   (uint64_t *) key_sort->scratch, key_sort->nrows,
-						   gpusort_key_sort_check_interrupts);
+	gpusort_radix_sort(&keys, NULL, (uint64_t *) key_sort->entries,
+					   (uint64_t *) key_sort->scratch, key_sort->nrows,
+					   gpusort_key_sort_check_interrupts);
 }
 
 /* Sort the entries of rows with NULL keys, and those of the others. */

@@ -256,11 +256,11 @@ compare_splitters(const GsRangeSplitters *splitters, const GsSplitter *a, const 
 
 	if (order != 0 || splitters->exact)
 		return order;
-	return gpusort_key_comparison_compare_some(splitters->comparison,
-											   splitters->first_compared,
-											   splitters->end_compared,
-											   a->values.values, a->values.isnull,
-											   b->values.values, b->values.isnull);
+	return gpusort_key_comparison_compare(splitters->comparison,
+										  splitters->first_compared,
+										  splitters->end_compared,
+										  a->values.values, a->values.isnull,
+										  b->values.values, b->values.isnull);
 }
 
 double
@@ -433,11 +433,11 @@ compare_values(GsRangeSplitters *splitters, uint32 row, const GsKeyValues *other
 	if (splitters->has_pivot && !ours->isnull[0] && !other->isnull[0])
 		order = compare_words(splitters, ours->words, other->words);
 	if (order == 0)
-		order = gpusort_key_comparison_compare_some(splitters->comparison,
-													splitters->first_compared,
-													splitters->end_compared,
-													ours->values, ours->isnull,
-													other->values, other->isnull);
+		order = gpusort_key_comparison_compare(splitters->comparison,
+											   splitters->first_compared,
+											   splitters->end_compared,
+											   ours->values, ours->isnull,
+											   other->values, other->isnull);
 	MemoryContextSwitchTo(caller);
 	if (++splitters->ncompared % COMPARISONS_PER_RESET == 0)
 		MemoryContextReset(splitters->scratch);

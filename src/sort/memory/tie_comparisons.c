@@ -172,11 +172,11 @@ compare_rows(GsTieComparisons *comparisons, const GsTieRow *a,
 		MemoryContextReset(comparisons->scratch);
 	gpusort_work_add(bytes_to_compare(comparisons, a) +
 					 bytes_to_compare(comparisons, b));
-	return gpusort_key_comparison_compare_some(comparisons->comparison,
-											   comparisons->first,
-											   comparisons->end,
-											   a->values, a->isnull,
-											   b->values, b->isnull);
+	return gpusort_key_comparison_compare(comparisons->comparison,
+										  comparisons->first,
+										  comparisons->end,
+										  a->values, a->isnull,
+										  b->values, b->isnull);
 }
 
 /* ----------------------------------------------------------------

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * gin_private.h
- *		What the files of this room call of each other to build a GIN index.
+ * gin.h
+ *		Builds GIN indexes.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_GIN_PRIVATE_H
-#define GPUSORT_GIN_PRIVATE_H
+#ifndef GPUSORT_GIN_H
+#define GPUSORT_GIN_H
 
 #include "access/gin.h"
 #include "access/gin_private.h"
@@ -16,9 +16,12 @@
 #include "index/base/index_build.h"
 #include "index/base/index_rows.h"
 #include "index/base/page_writer.h"
+#include "sort/base/budget.h"
 #include "sort/base/progress.h"
 #include "sort/base/sort_spec.h"
 #include "sort/sort.h"
+
+extern const GsIndexKind gpusort_gin_kind;
 
 /*
  * ---- The order of the keys of an index, and the rows that are sorted: gin_rows.c ----
@@ -88,10 +91,10 @@ extern void gpusort_gin_order_store(const GsGinOrder *order, const GsGinRow *row
 typedef struct GsGinKeys GsGinKeys;
 
 /*
- * Create an empty collection that uses up to 'limit' bytes, in the current memory context.
- * All of it is freed with that context.
+ * Create an empty collection in the current memory context.  All of it is freed with that
+ * context.
  */
-extern GsGinKeys *gpusort_gin_keys_create(GsGinOrder *order, Size limit);
+extern GsGinKeys *gpusort_gin_keys_create(GsGinOrder *order, GsBudget *budget);
 
 /* The keys of one column of a row of the table. */
 typedef struct GsGinRowKeys
@@ -118,12 +121,6 @@ gpusort_gin_row_key(const GsGinRowKeys *keys, uint32 i)
  * call this again.
  */
 extern bool gpusort_gin_keys_add(GsGinKeys *keys, GsGinRowKeys *added, uint64 tid);
-
-/* Has the system had no memory left at any time? */
-extern bool gpusort_gin_keys_lacked_memory(const GsGinKeys *keys);
-
-/* The memory that is in use. */
-extern Size gpusort_gin_keys_bytes(const GsGinKeys *keys);
 
 extern bool gpusort_gin_keys_is_empty(const GsGinKeys *keys);
 
@@ -201,4 +198,4 @@ extern void gpusort_gin_writer_abandon(GsGinWriter *writer);
 /* Write the remaining pages and the statistics, and make the file durable if needed. */
 extern void gpusort_gin_writer_end(GsGinWriter *writer);
 
-#endif							/* GPUSORT_GIN_PRIVATE_H */
+#endif							/* GPUSORT_GIN_H */
