@@ -334,12 +334,17 @@ gpusort_sort_pair(GsSort *first, GsSort *second)
 bool
 gpusort_sort_attach(GsSort *sort)
 {
+	bool		in_time = sort->participant == NULL ||
+		gpusort_participant_attach(sort->participant);
+
 	for (GsSort *s = sort; s != NULL; s = s->second)
 	{
 		s->counted = !s->spec->nested;
 		s->together = s->participant != NULL;
+		if (s != sort)
+			s->participant->phase = sort->participant->phase;
 	}
-	return sort->participant == NULL || gpusort_participant_attach(sort->participant);
+	return in_time;
 }
 
 void

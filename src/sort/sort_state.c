@@ -226,6 +226,20 @@ report_memory(const GsSort *sort, GsSortReport *report)
 	strlcpy(report->method, memory_method(sort), sizeof(report->method));
 }
 
+/* The leader reports the memory or files of all processes. */
+static void
+report_shared(const GsSort *sort, GsSortReport *report)
+{
+	const GsParticipant *participant = sort->participant;
+
+	report->fetches = true;
+	report->fetch_ms = participant->ranges->wait_ms;
+	if (participant->merged)
+		gpusort_merge_member_report(participant->merger, report);
+	else
+		gpusort_shared_member_report(participant->member, sort->cpu.rows, report);
+}
+
 void
 gpusort_sort_report(GsSort *sort, GsSortReport *report)
 {
@@ -247,7 +261,7 @@ gpusort_sort_report(GsSort *sort, GsSortReport *report)
 			report_runs(&sort->cpu, report);
 			break;
 		case GS_ROWS_SHARED:
-			gpusort_participant_report(sort->participant, sort->cpu.rows, report);
+			report_shared(sort, report);
 			break;
 	}
 	if (sort->spec->group_keys > 0 && sort->ranges != NULL)

@@ -150,6 +150,7 @@ gpusort_participant_begin(const GsSortSpec *spec, MemoryContext parent)
 		participant->team = team;
 		participant->spec = spec;
 		participant->context = context;
+		participant->merge = team->merge;
 		set_files(participant);
 		participant->member = gpusort_shared_member_create(team->sort, spec);
 	}
@@ -177,8 +178,6 @@ gpusort_participant_end(GsParticipant *participant)
 void
 gpusort_participants_pair(GsParticipant *first, GsParticipant *second)
 {
-	first->second = second;
-	gpusort_shared_members_pair(first->member, second->member);
 	if (second->spec->team == NULL)
 		second->team->first = first->team;
 }
@@ -229,8 +228,6 @@ gpusort_participant_attach(GsParticipant *participant)
 	if (!participant->attached)
 		BarrierDetach(&team->barrier);
 	participant->phase = phase;
-	if (participant->second != NULL)
-		participant->second->phase = phase;
 	return phase == GS_TEAM_ADD;
 }
 
@@ -303,70 +300,11 @@ gpusort_participant_end_phase(GsParticipant *participant, GsTeamPhase phase, boo
 	return false;
 }
 
-void
-gpusort_participant_publish_rows(GsParticipant *participant, GsMemorySort *rows)
-{
-	if (participant->phase == GS_TEAM_ADD && rows != NULL &&
-		!gpusort_participant_wants_runs(participant) &&
-		!gpusort_shared_member_publish(participant->member, rows))
-		gpusort_participant_spill(participant);
-}
-
-void
-gpusort_participant_place_rows(GsParticipant *participant, GsMemorySort *rows)
-{
-	/* Who has come later has no rows. */
-	if (participant->phase == GS_TEAM_ADD && !gpusort_participant_wants_runs(participant) &&
-		!gpusort_shared_member_place(participant->member, rows))
-		gpusort_participant_spill(participant);
-}
-
-void
-gpusort_participant_take_back_rows(GsParticipant *participant, GsMemorySort *rows)
-{
-	if (rows != NULL)
-		gpusort_budget_set_published(gpusort_memory_sort_budget(rows), false);
-}
-
 bool
 gpusort_participant_is_alone(const GsParticipant *participant)
 {
 	/* Those who come later have no rows, but may return some. */
 	return !returns_rows(participant) && !has_others(participant->team);
-}
-
-void
-gpusort_participant_settle_runs(GsParticipant *participant, GsCpuSort *sort)
-{
-	gpusort_merge_reduce_runs(participant->team->merge, sort);
-}
-
-void
-gpusort_participant_publish_runs(GsParticipant *participant, const GsCpuSort *sort)
-{
-	GsTeam	   *team = participant->team;
-	MemoryContext caller = MemoryContextSwitchTo(participant->context);
-
-	participant->merger = gpusort_merge_member_create(team->merge, participant->spec,
-													  team->files);
-	if (participant->phase <= GS_TEAM_OPEN)
-		gpusort_merge_member_publish(participant->merger, sort);
-	MemoryContextSwitchTo(caller);
-}
-
-void
-gpusort_participant_open_rows(GsParticipant *participant, GsMemorySort *rows)
-{
-	participant->ranges = gpusort_shared_member_prepare(participant->member, rows);
-}
-
-void
-gpusort_participant_open_runs(GsParticipant *participant)
-{
-	if (participant->second != NULL)
-		gpusort_merge_members_pair(participant->merger, participant->second->merger);
-	participant->merged = true;
-	participant->ranges = gpusort_merge_member_open(participant->merger);
 }
 
 GsGpuRanges *
@@ -381,48 +319,8 @@ gpusort_participant_open_session(GsParticipant *participant, const GsGpuRows *ro
 }
 
 void
-gpusort_participant_make_ranges(GsParticipant *participant)
-{
-	if (participant->second != NULL)
-		gpusort_ranges_pair(participant->ranges, participant->second->ranges);
-	if (participant->spec->team != NULL && !returns_rows(participant))
-		gpusort_ranges_make(participant->ranges);
-}
-
-/* ----------------------------------------------------------------
- *		reading
- * ----------------------------------------------------------------
- */
-
-GsRanges *
-gpusort_participant_read(GsParticipant *participant)
-{
-	gpusort_ranges_begin_reading(participant->ranges);
-	return participant->ranges;
-}
-
-GsReason
-gpusort_participant_overflow(const GsParticipant *participant)
-{
-	return participant->merged ?
-		gpusort_shared_merge_overflow(participant->team->merge) : GS_REASON_NONE;
-}
-
-void
 gpusort_participant_stop(GsParticipant *participant)
 {
 	gpusort_shared_ranges_stop(participant->team->ranges);
 	gpusort_participant_leave(participant);
-}
-
-void
-gpusort_participant_report(const GsParticipant *participant, const GsMemorySort *rows,
-						   GsSortReport *report)
-{
-	report->fetches = true;
-	report->fetch_ms = participant->ranges->wait_ms;
-	if (participant->merged)
-		gpusort_merge_member_report(participant->merger, report);
-	else
-		gpusort_shared_member_report(participant->member, rows, report);
 }

@@ -303,12 +303,6 @@ gpusort_budget_create_shared(GsSharedBudget *shared)
 	return budget;
 }
 
-void
-gpusort_budget_set_published(GsBudget *budget, bool published)
-{
-	budget->published = published;
-}
-
 bool
 gpusort_budget_get_granted(GsBudget *budget, Size size)
 {

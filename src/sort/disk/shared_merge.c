@@ -78,8 +78,6 @@ struct GsMergeMember
 	int64		nrows;
 
 	GsRunRanges *ranges;		/* NULL until all runs are published */
-	GsMergeMember *other;		/* of the same process, in a merge that is
-								 * divided into the same ranges; or NULL */
 	GsBudget   *budget;
 	Size		piece_bytes;
 	GsRunWindows windows;		/* for one range after the other */
@@ -391,7 +389,7 @@ gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec, FileSe
 	caller = MemoryContextSwitchTo(member->context);
 	member->format = gpusort_row_format_create(spec);
 	member->budget = gpusort_budget_create_shared(merge->budget);
-	gpusort_budget_set_published(member->budget, true);
+	member->budget->published = true;
 	MemoryContextSwitchTo(caller);
 	return member;
 }
@@ -404,13 +402,6 @@ gpusort_merge_member_publish(GsMergeMember *member, const GsCpuSort *sort)
 	member->merge->shares[member->spec->process].overflow = sort->overflow;
 	publish_runs(member, sort);
 	MemoryContextSwitchTo(caller);
-}
-
-void
-gpusort_merge_members_pair(GsMergeMember *a, GsMergeMember *b)
-{
-	a->other = b;
-	b->other = a;
 }
 
 /* Find all runs, and divide them into ranges. */
@@ -426,23 +417,23 @@ divide_runs(GsMergeMember *member)
 
 /* Divide the runs of this merge, and if it is one of a pair, those of the other merge. */
 static void
-make_ranges(GsMergeMember *member)
+make_ranges(GsMergeMember *member, GsMergeMember *second)
 {
 	if (member->ranges != NULL)
 		return;
 	divide_runs(member);
-	if (member->other == NULL)
+	if (second == NULL)
 		return;
-	divide_runs(member->other);
-	gpusort_run_ranges_unite(member->ranges, member->other->ranges);
+	divide_runs(second);
+	gpusort_run_ranges_unite(member->ranges, second->ranges);
 }
 
 GsRanges *
-gpusort_merge_member_open(GsMergeMember *member)
+gpusort_merge_member_open(GsMergeMember *member, GsMergeMember *second)
 {
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
 
-	make_ranges(member);
+	make_ranges(member, second);
 	member->to_merge =
 		gpusort_ranges_create(member->merge->ranges, member->spec, &range_source, member,
 							  gpusort_run_ranges_count(member->ranges),

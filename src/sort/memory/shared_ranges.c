@@ -110,6 +110,10 @@ gpusort_ranges_create(GsSharedRanges *shared, const GsSortSpec *spec,
 	ranges->nslots = nslots;
 	ranges->nrows = nrows;
 	ranges->first = ranges;
+	ranges->format = gpusort_row_format_create(spec);
+	ranges->reading = -1;
+	if (nslots >= nranges)
+		ranges->starts = palloc0(Max(nranges, 1) * sizeof(int64));
 	return ranges;
 }
 
@@ -201,18 +205,6 @@ gpusort_shared_ranges_stop(GsSharedRanges *shared)
  *		reading ranges
  * ----------------------------------------------------------------
  */
-
-void
-gpusort_ranges_begin_reading(GsRanges *ranges)
-{
-	MemoryContext caller = MemoryContextSwitchTo(ranges->context);
-
-	ranges->format = gpusort_row_format_create(ranges->spec);
-	ranges->reading = -1;
-	if (ranges->nslots >= ranges->nranges)
-		ranges->starts = palloc0(Max(ranges->nranges, 1) * sizeof(int64));
-	MemoryContextSwitchTo(caller);
-}
 
 static bool
 is_ready(const GsRanges *ranges, int range)

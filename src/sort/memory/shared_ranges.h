@@ -152,8 +152,8 @@ extern Size gpusort_shared_ranges_size(void);
 extern GsSharedRanges *gpusort_shared_ranges_init(void *memory);
 
 /*
- * In each process, when the rows are divided into ranges: prepare to make some, in the current
- * memory context.  An error is raised if processes have come to different ranges.
+ * In each process, when the rows are divided into ranges: prepare to make some or to read them, in
+ * the current memory context.  An error is raised if processes have come to different ranges.
  */
 extern GsRanges *gpusort_ranges_create(GsSharedRanges *shared, const GsSortSpec *spec,
 									   const GsRangeSource *source, void *arg,
@@ -178,9 +178,6 @@ extern void gpusort_shared_ranges_stop(GsSharedRanges *shared);
 extern uint32 gpusort_shared_wait_event(void);
 
 /* ---- Reading, in the leader ---- */
-
-/* Begin to read the rows of all ranges, once. */
-extern void gpusort_ranges_begin_reading(GsRanges *ranges);
 
 /* Set ranges->rows to those with a position. */
 extern void gpusort_ranges_seek(GsRanges *ranges, int64 position);
