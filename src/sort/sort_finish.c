@@ -28,7 +28,7 @@
 static bool
 sort_session(GsSort *sort)
 {
-	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec))
+	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec, false))
 		return false;
 	if (!gpusort_gpu_session_has_rest(sort->gpu.session))
 		return true;
@@ -206,7 +206,7 @@ share_rows(GsSort *sort, bool chosen)
 {
 	gpusort_participant_leave(sort->participant);
 	if (sort->gpu.session != NULL)
-		return chosen || !returns_rows(sort) || gpusort_gpu_rows_join(&sort->gpu, sort->spec);
+		return chosen || !returns_rows(sort) || gpusort_gpu_rows_sort(&sort->gpu, sort->spec, true);
 	for (GsSort *s = sort; s != NULL; s = s->second)
 	{
 		s->participant->ranges =
@@ -404,14 +404,6 @@ read_shared_rows(GsSort *sort)
 		write_shared_rows(sort);
 }
 
-/* The processes read a GPU session together. */
-static void
-read_session(GsSort *sort)
-{
-	sort->gpu_ranges = gpusort_participant_open_session(sort->participant, &sort->gpu);
-	sort->ranges = sort->participant->ranges;
-}
-
 /* No other process has rows. */
 static void
 read_own_rows(GsSort *sort)
@@ -435,7 +427,7 @@ begin_reading(GsSort *sort)
 	if (sort->location == GS_ROWS_SHARED)
 		read_shared_rows(sort);
 	else if (sort->location == GS_ROWS_ON_GPU && sort->spec->group_keys > 0)
-		read_session(sort);
+		sort->ranges = gpusort_participant_open_session(sort->participant, &sort->gpu);
 	else
 		read_own_rows(sort);
 }

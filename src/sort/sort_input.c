@@ -128,10 +128,7 @@ begin_gpu(GsSort *sort)
 	const GsSortSpec *spec = sort->spec;
 
 	if (spec->session != NULL)
-	{
-		gpusort_gpu_rows_attach(&sort->gpu, spec, spec->session);
-		return true;
-	}
+		return gpusort_gpu_rows_begin(&sort->gpu, spec, &sort->gpu_reason);
 	if (sort->gpu_reason != GS_REASON_NONE || !may_use_gpu(spec))
 		return false;
 	if (gpusort_key_plan_is_distrusted(spec->key_plan))

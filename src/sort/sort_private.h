@@ -90,8 +90,7 @@ struct GsSort
 	struct GsSort *second;		/* of a pair, of which this is the first; or
 								 * NULL */
 	GsRanges   *ranges;			/* of them, in the leader; or NULL */
-	GsGpuRanges *gpu_ranges;	/* if the ranges are on a GPU; or NULL */
-	int64		gpu_offset;		/* then: of positions there from those of the
+	int64		gpu_offset;		/* if these are on a GPU: of positions there from those of the
 								 * rows that this process returns */
 	GsReason	gpu_reason;		/* why a GPU is not, or no longer, used */
 	GsReason	failure;		/* why rows of other processes are missing */

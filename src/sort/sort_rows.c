@@ -441,8 +441,8 @@ take_more_rows(GsSort *sort)
 	if (sort->spec->group_keys == 0 || sort->ranges == NULL)
 		return false;
 	sort->nrows += gpusort_ranges_advance(sort->ranges);
-	if (sort->gpu_ranges != NULL)
-		sort->gpu_offset = gpusort_gpu_ranges_position(sort->gpu_ranges) - sort->position;
+	if (sort->location == GS_ROWS_ON_GPU)
+		sort->gpu_offset = sort->ranges->rows.position - sort->position;
 	return sort->position < sort->nrows;
 }
 

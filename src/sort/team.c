@@ -307,15 +307,12 @@ gpusort_participant_is_alone(const GsParticipant *participant)
 	return !returns_rows(participant) && !has_others(participant->team);
 }
 
-GsGpuRanges *
-gpusort_participant_open_session(GsParticipant *participant, const GsGpuRows *rows)
+GsRanges *
+gpusort_participant_open_session(const GsParticipant *participant, const GsGpuRows *rows)
 {
 	GsTeam	   *team = participant->team;
-	GsGpuRanges *ranges = gpusort_gpu_ranges_create(rows, participant->spec, team->ranges,
-													team->processes);
 
-	participant->ranges = gpusort_gpu_ranges_to_read(ranges);
-	return ranges;
+	return gpusort_gpu_ranges_create(rows, participant->spec, team->ranges, team->processes);
 }
 
 void

@@ -165,8 +165,8 @@ extern bool gpusort_participant_end_phase(GsParticipant *participant, GsTeamPhas
 extern bool gpusort_participant_is_alone(const GsParticipant *participant);
 
 /* In READ: prepare to take ranges of a GPU session. */
-extern GsGpuRanges *gpusort_participant_open_session(GsParticipant *participant,
-													 const GsGpuRows *rows);
+extern GsRanges *gpusort_participant_open_session(const GsParticipant *participant,
+												  const GsGpuRows *rows);
 
 /*
  * In the leader: no more rows are wanted, so the others need not sort further ranges.  If

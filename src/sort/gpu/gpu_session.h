@@ -30,9 +30,9 @@ typedef struct GsGpuSession GsGpuSession;
 extern GsReason gpusort_gpu_session_check(double rows, bool ties);
 
 /*
- * Open an empty session in the current memory context.  It is closed and freed with
- * that context.  'spec' and what it points to must stay valid.  Returns NULL and sets
- * *reason if no session is available.
+ * Open an empty session in the current memory context, or attach to spec->session, that of another
+ * process of the same query.  It is closed and freed with that context.  'spec' and what it points
+ * to must stay valid.  Returns NULL and sets *reason if no session is available.
  */
 extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 												GsReason *reason);
@@ -83,13 +83,10 @@ extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
  */
 
 /*
- * Attach to the session of another process of the same query, given its handle.  The
- * rows must be of the same type.  An attached process must flush the session after
- * the last row that it adds.
+ * Returns what others pass in spec->session.  Their rows must be of the same type.  An attached
+ * process must flush the session after the last row that it adds.
  */
 extern GsClientHandle gpusort_gpu_session_handle(GsGpuSession *session);
-extern GsGpuSession *gpusort_gpu_session_attach(const GsSortSpec *spec,
-												GsClientHandle handle);
 
 /*
  * In each process that has put rows, when the session takes no more: take the rows that it has not

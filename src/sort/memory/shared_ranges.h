@@ -44,6 +44,8 @@ typedef struct GsSortedRange
 								 * or NULL */
 	char	  **rows;			/* their addresses, if their lengths differ */
 	uint8	   *nulls;			/* a NULL bitmap for each stored row, or NULL */
+	int64		position;		/* of the first one in a GPU session, if they
+								 * are there: then all else is 0 */
 } GsSortedRange;
 
 /* Some rows of a range.  Lists of pieces are linked by 'next'. */
