@@ -125,6 +125,12 @@ extern bool gpusort_sort_next(GsSort *sort, bool forward,
 							  TupleTableSlot *slot);
 
 /*
+ * The same, forward, of a sort with spec->partition_keys, but skips the rows of a partition after
+ * its first spec->partition_rows ones.
+ */
+extern bool gpusort_sort_next_of_partition(GsSort *sort, TupleTableSlot *slot);
+
+/*
  * Sets *rows to some of the rows after the cursor, where they are in memory.  They are valid
  * until gpusort_sort_next() is called.  gpusort_sort_skip() moves the cursor beyond 'n' of
  * them.  Returns false if gpusort_sort_next() has to be asked for the next row.

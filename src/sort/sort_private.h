@@ -18,7 +18,6 @@
 #include "sort/base/progress.h"
 #include "sort/base/sort_spec.h"
 #include "sort/disk/cpu_sort.h"
-#include "sort/cutoff.h"
 #include "sort/gpu/gpu_rows.h"
 #include "sort/sort.h"
 #include "sort/team.h"
@@ -68,10 +67,11 @@ typedef enum GsRowLocation
 								 * also those of other processes */
 } GsRowLocation;
 
-/* Rows after a mark of a cursor; see sort_rows.c. */
-typedef struct GsMarkedRows GsMarkedRows;
+/* The last row that a bound allows; see sort_input.c. */
+typedef struct GsCutoff GsCutoff;
 
-/* The first rows of partitions; see partition_rows.c. */
+/* Rows after a mark of a cursor, and the first rows of partitions; see sort_rows.c. */
+typedef struct GsMarkedRows GsMarkedRows;
 typedef struct GsPartitionRows GsPartitionRows;
 
 struct GsSort
@@ -90,8 +90,9 @@ struct GsSort
 	struct GsSort *second;		/* of a pair, of which this is the first; or
 								 * NULL */
 	GsRanges   *ranges;			/* of them, in the leader; or NULL */
-	int64		gpu_offset;		/* if these are on a GPU: of positions there from those of the
-								 * rows that this process returns */
+	int64		gpu_offset;		/* if these are on a GPU: of positions there
+								 * from those of the rows that this process
+								 * returns */
 	GsReason	gpu_reason;		/* why a GPU is not, or no longer, used */
 	GsReason	failure;		/* why rows of other processes are missing */
 	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */
@@ -152,13 +153,6 @@ extern void gpusort_sort_count_it(GsSort *sort);
 
 /* The sort is finished: begin to return its rows, and to check their order. */
 extern void gpusort_sort_begin_reading(GsSort *sort);
-
-/*
- * Returns how many rows after the cursor can be read in any order, without moving it; and reads
- * one of these, number n from 0.  That returns false if the rows are lost.
- */
-extern int64 gpusort_sort_at_hand(const GsSort *sort);
-extern bool gpusort_sort_peek(GsSort *sort, int64 n, TupleTableSlot *slot);
 
 /* ---- From adding rows to sorting them ---- */
 
