@@ -564,8 +564,10 @@ gpusort_warm_memory_create_group(GsWarmGroup *group)
 }
 
 void
-gpusort_warm_memory_end_group(const GsWarmGroup *group)
+gpusort_warm_memory_end_group(void *arg)
 {
+	const GsWarmGroup *group = arg;
+
 	if (state != NULL)
 		return_blocks(group->pid, group->number);
 }

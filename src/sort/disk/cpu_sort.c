@@ -338,10 +338,12 @@ bool
 gpusort_cpu_sort_sort_rows(GsCpuSort *sort)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->rows_context);
-	bool		sorted = gpusort_memory_sort_sort(sort->rows);
+	uint32		nrows = gpusort_memory_sort_count(sort->rows);
+	uint32		sorted;
+	bool		done = gpusort_memory_sort_sort(sort->rows, 0, nrows, &sorted);
 
 	MemoryContextSwitchTo(caller);
-	return sorted;
+	return done;
 }
 
 /* Write the first rows in sorted order as a run. */
@@ -360,22 +362,31 @@ write_sorted(GsCpuSort *sort, uint32 nrows)
 	gpusort_cpu_sort_end_run(sort, sort->nruns);
 }
 
+static void
+raise_out_of_memory(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory"),
+			 errdetail("Failed while sorting rows.")));
+}
+
 void
 gpusort_cpu_sort_write_rows(GsCpuSort *sort)
 {
-	int64		nrows;
+	uint32		nrows;
+	uint32		sorted;
 	MemoryContext caller;
 
 	if (sort->rows == NULL)
 		return;
 	nrows = gpusort_memory_sort_count(sort->rows);
 	caller = MemoryContextSwitchTo(sort->rows_context);
-	for (int64 first = 0; first < nrows;)
+	for (uint32 first = 0; first < nrows; first += sorted)
 	{
-		uint32		sorted = gpusort_memory_sort_sort_from(sort->rows, first);
-
+		if (!gpusort_memory_sort_sort(sort->rows, first, 1, &sorted))
+			raise_out_of_memory();
 		write_sorted(sort, sorted);
-		first += sorted;
 	}
 	MemoryContextSwitchTo(caller);
 	end_rows(sort);
@@ -396,10 +407,7 @@ static void
 reduce_limit(GsCpuSort *sort)
 {
 	if (sort->rows_limit <= MIN_LIMIT)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed while sorting rows.")));
+		raise_out_of_memory();
 	sort->rows_limit = Max(sort->rows_limit / LIMIT_DIVISOR, MIN_LIMIT);
 }
 

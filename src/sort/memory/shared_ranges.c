@@ -466,12 +466,6 @@ gpusort_ranges_advance(GsRanges *ranges)
 }
 
 bool
-gpusort_ranges_can_count_keys(const GsRanges *ranges)
-{
-	return ranges->source->count_keys != NULL;
-}
-
-bool
 gpusort_ranges_count_keys(GsRanges *ranges, GsKeyCounts *counts, Datum *values, bool *isnull)
 {
 	int64		before = counts->rows;

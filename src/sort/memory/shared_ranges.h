@@ -91,9 +91,8 @@ typedef struct GsRangeSource
 	int64		(*count) (void *arg, int range);
 
 	/*
-	 * With spec->group_keys, instead of open(): add the first keys of the
-	 * rows to *counts, and read one of the rows, unless there is none.  NULL
-	 * if all rows must be read for that.
+	 * If ranges->counts_keys, instead of open(): add the first keys of the
+	 * rows to *counts, and read one of the rows, unless there is none.
 	 */
 	void		(*count_keys) (void *arg, int range, GsKeyCounts *counts,
 							   Datum *values, bool *isnull);
@@ -110,6 +109,8 @@ struct GsRanges
 	const GsSortSpec *spec;
 	const GsRangeSource *source;
 	void	   *arg;			/* of its functions */
+	bool		counts_keys;	/* can keys be counted without reading all
+								 * rows?  Set by who has the source */
 	MemoryContext context;		/* in which they are called */
 	int			nranges;
 	int			nslots;
@@ -197,10 +198,9 @@ extern void gpusort_ranges_jump(GsRanges *ranges, int64 position);
 extern int64 gpusort_ranges_advance(GsRanges *ranges);
 
 /*
- * Instead of reading rows, if that is possible: add the first keys of the next range to *counts,
+ * Instead of reading rows, if ranges->counts_keys: add the first keys of the next range to *counts,
  * and read one of its rows, unless there is none.  Returns false if there are no more ranges.
  */
-extern bool gpusort_ranges_can_count_keys(const GsRanges *ranges);
 extern bool gpusort_ranges_count_keys(GsRanges *ranges, GsKeyCounts *counts, Datum *values,
 									  bool *isnull);
 

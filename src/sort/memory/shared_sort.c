@@ -342,13 +342,6 @@ count_range(void *arg, int range)
 	return gpusort_shares_count(view->shares, view->nshares, range);
 }
 
-static const GsRangeSource range_source = {
-	.make = sort_range,
-	.open = open_range,
-	.next = next_rows,
-	.count = count_range
-};
-
 /* ----------------------------------------------------------------
  *		counting keys without their rows, which are all over the memory
  * ----------------------------------------------------------------
@@ -416,7 +409,7 @@ count_keys(void *arg, int range, GsKeyCounts *counts, Datum *values, bool *isnul
 		gpusort_row_store_get(view->store, (uint32) entries[0], values, isnull);
 }
 
-static const GsRangeSource key_source = {
+static const GsRangeSource range_source = {
 	.make = sort_range,
 	.open = open_range,
 	.next = next_rows,
@@ -512,9 +505,9 @@ gpusort_shared_member_prepare(GsSharedMember *member, GsSharedMember *second, Gs
 												 view->has_nulls);
 	member->left_context = AllocSetContextCreate(member->context, "pg_gpusort range",
 												 ALLOCSET_SMALL_SIZES);
-	ranges = gpusort_ranges_create(shared->ranges, member->spec,
-								   words_tell_keys(view) ? &key_source : &range_source, member,
+	ranges = gpusort_ranges_create(shared->ranges, member->spec, &range_source, member,
 								   view->nranges, GPUSORT_MAX_SLOTS, view->nrows);
+	ranges->counts_keys = words_tell_keys(view);
 	MemoryContextSwitchTo(caller);
 	return ranges;
 }
