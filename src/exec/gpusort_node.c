@@ -303,7 +303,7 @@ open_sink(GsNodeState *node)
 
 	/* A stock order of ties needs all rows in a single process. */
 	if (node->spec.processes == 0 || gpusort_debug_stock_ties ||
-		!gpusort_sink_open(node->sink, node->spec.tuple_attno > 0, node->sort, node->spec.bound))
+		!gpusort_sink_open(node->sink, node->spec.tuple_attno > 0, node->sort))
 		gpusort_sink_close(node->sink);
 }
 

@@ -22,8 +22,8 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
-#include "exec/agg_private.h"
 #include "exec/gpusort_node.h"
+#include "exec/presorted_agg.h"
 #include "work.h"
 
 static Oid

@@ -12,7 +12,6 @@
 #include "nodes/primnodes.h"
 
 #include "exec/row_source.h"
-#include "exec/stock_ties.h"
 #include "heap/page_scan.h"
 #include "sort/base/tuple_rows.h"
 #include "work.h"

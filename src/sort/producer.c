@@ -17,10 +17,10 @@
 #include "work.h"
 
 bool
-gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int64 bound)
+gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort)
 {
 	memset(parallel, 0, sizeof(*parallel));
-	parallel->bound = bound;
+	parallel->bound = sort->spec->bound;
 	parallel->group_keys = sort->spec->group_keys;
 	parallel->repeatable = sort->spec->repeatable;
 	parallel->gpu = gpusort_sort_is_on_gpu(sort);
@@ -30,6 +30,18 @@ gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int64 bound)
 	if (parallel->gpu)
 		parallel->handle = gpusort_gpu_session_handle(sort->gpu.session);
 	return true;
+}
+
+void
+gpusort_parallel_sort_join(const GsParallelSort *parallel, GsSortSpec *spec)
+{
+	spec->team = parallel->team;
+	spec->process = ParallelWorkerNumber + 1;
+	spec->session = parallel->gpu ? &parallel->handle : NULL;
+	spec->repeatable = parallel->repeatable;
+	spec->bound = parallel->bound;
+	spec->group_keys = parallel->group_keys;
+	gpusort_sort_plan_leader_keys(spec, gpusort_team_string_words(parallel->team));
 }
 
 GsReason
@@ -82,7 +94,7 @@ add_rows(GsProducer *producer, GsSort *sort)
 	while ((slot = next_row(producer)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		producer->nrows++;
+		producer->report.nrows++;
 		if (!gpusort_sort_add(sort, slot))
 			return false;
 	}
@@ -99,7 +111,7 @@ attach(GsProducer *producer, GsSort *sort)
 	if (gpusort_sort_attach(sort))
 		return true;
 	producer->input_ended = true;
-	return producer->spec.group_keys > 0;
+	return producer->parallel->group_keys > 0;
 }
 
 /* Begin the sort of this worker.  Returns NULL if all rows have been added without it. */
@@ -111,12 +123,7 @@ begin_worker(GsProducer *producer, MemoryContext context)
 	GsSort	   *sort;
 
 	*spec = producer->spec;
-	spec->team = producer->parallel->team;
-	spec->process = ParallelWorkerNumber + 1;
-	spec->session = producer->parallel->gpu ? &producer->parallel->handle : NULL;
-	spec->repeatable = producer->parallel->repeatable;
-	spec->key_plan = gpusort_sort_plan_leader_keys(&producer->spec,
-												   gpusort_team_string_words(spec->team));
+	gpusort_parallel_sort_join(producer->parallel, spec);
 	spec->nested = true;
 	sort = gpusort_sort_begin(spec);
 	MemoryContextSwitchTo(caller);
@@ -145,7 +152,7 @@ end_worker(GsProducer *producer, GsSort *sort, bool added)
 
 	if (added && gpusort_sort_finish(sort))
 	{
-		if (producer->spec.group_keys > 0)
+		if (producer->parallel->group_keys > 0)
 			(void) gpusort_first_keys_count(sort, &report->counts);
 		gpusort_sort_report(sort, &report->sort);
 		report->sorted = !gpusort_sort_is_on_gpu(sort);
@@ -160,11 +167,8 @@ end_worker(GsProducer *producer, GsSort *sort, bool added)
 static void
 reset(GsProducer *producer)
 {
-	producer->spec.bound = producer->parallel->bound;
-	producer->spec.group_keys = producer->parallel->group_keys;
 	producer->streaming = false;
 	memset(&producer->report, 0, sizeof(producer->report));
-	producer->nrows = 0;
 	producer->input_ended = false;
 }
 
@@ -193,7 +197,6 @@ gpusort_producer_run(GsProducer *producer, MemoryContext context)
 		else
 			end_leader(producer, added);
 	}
-	producer->report.nrows = producer->nrows;
 }
 
 void

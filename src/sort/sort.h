@@ -55,9 +55,6 @@ typedef struct GsSort GsSort;
  */
 extern GsReason gpusort_sort_plan_keys(GsSortSpec *spec);
 
-/* Returns a plan by which a worker encodes rows of its leader's sort. */
-extern GsKeyPlan *gpusort_sort_plan_leader_keys(const GsSortSpec *spec, unsigned string_words);
-
 /*
  * Begin a sort, with a memory context of its own below the current one.  The
  * spec and what it points to must stay valid.

@@ -79,13 +79,13 @@ gpusort_sort_plan_keys(GsSortSpec *spec)
 	return reason;
 }
 
-GsKeyPlan *
-gpusort_sort_plan_leader_keys(const GsSortSpec *spec, unsigned string_words)
+void
+gpusort_sort_plan_leader_keys(GsSortSpec *spec, unsigned string_words)
 {
 	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys, string_words, NULL);
 
 	give_encodings_memory(spec, plan);
-	return plan;
+	spec->key_plan = plan;
 }
 
 /* ----------------------------------------------------------------
