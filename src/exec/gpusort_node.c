@@ -774,7 +774,7 @@ gpusort_node_explain(CustomScanState *css, List *ancestors,
 		 */
 		if (node->sort != NULL)
 			gpusort_sort_report(node->sort, &report);
-		gpusort_explain_sort(&report, es);
+		gpusort_explain_sort(&report, 0, es);
 	}
 	if (node->worker_reports != NULL)
 		gpusort_explain_sort_workers(node->worker_reports, es);

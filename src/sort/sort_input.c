@@ -370,12 +370,13 @@ gpusort_sort_fail(GsSort *sort, GsReason reason)
 static double
 count_session_rows(const GsSort *sort)
 {
-	const GsGpuSession *session = sort->gpu.session;
-	double		nrows = gpusort_gpu_session_count(session);
+	double		nrows = gpusort_gpu_session_count(sort->gpu.session);
+	GsGpuReport report;
 
 	if (nrows > 0)
 		return nrows;
-	nrows = gpusort_gpu_session_rows_put(session);
+	gpusort_gpu_session_report(sort->gpu.session, &report);
+	nrows = report.rows_put;
 	/* The others will have put about as many, unless this process is late. */
 	if (sort->participant != NULL)
 		nrows *= gpusort_participant_processes(sort->participant);

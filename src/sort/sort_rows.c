@@ -527,15 +527,22 @@ gpusort_sort_skip(GsSort *sort, uint32 n)
 	sort->progress->rows_returned = sort->position;
 }
 
+/* Move the cursor elsewhere, after the row at a position, counted from 1. */
+static void
+set_position(GsSort *sort, int64 position)
+{
+	leave_span(sort);
+	sort->position = position;
+	gpusort_checked_rows_forget(&sort->checked);
+}
+
 void
 gpusort_sort_go_to(GsSort *sort, int64 position)
 {
-	leave_span(sort);
 	if (sort->location == GS_ROWS_SHARED)
 		gpusort_ranges_jump(sort->ranges, position);
-	sort->position = position;
+	set_position(sort, position);
 	sort->returned = true;
-	gpusort_checked_rows_forget(&sort->checked);
 }
 
 int64
@@ -591,20 +598,16 @@ restore_gpu_rows(GsSort *sort)
 void
 gpusort_sort_restore(GsSort *sort)
 {
-	leave_span(sort);
-	sort->position = sort->mark;
+	set_position(sort, sort->mark);
 	if (gpusort_sort_is_on_gpu(sort))
 		restore_gpu_rows(sort);
-	gpusort_checked_rows_forget(&sort->checked);
 }
 
 void
 gpusort_sort_rescan(GsSort *sort)
 {
-	leave_span(sort);
-	sort->position = 0;
+	set_position(sort, 0);
 	sort->mark = 0;
-	gpusort_checked_rows_forget(&sort->checked);
 }
 
 /* ----------------------------------------------------------------

@@ -151,16 +151,12 @@ gpusort_sort_show_space(GsSort *sort)
 {
 	GsProgress *progress = sort->progress;
 	GsGpuReport gpu = {0};
-	uint32		devices = 0;
 
 	if (gpusort_sort_is_on_gpu(sort))
-	{
 		gpusort_gpu_session_report(sort->gpu.session, &gpu);
-		devices = gpusort_gpu_session_device(sort->gpu.session);
-	}
 	progress->memory_bytes = sort->cpu.rows == NULL ? 0 :
 		gpusort_memory_sort_bytes(sort->cpu.rows);
-	progress->devices = devices;
+	progress->devices = gpu.devices;
 	progress->device_bytes = gpu.device_bytes;
 	progress->file_bytes = sort->cpu.file == NULL ? 0 :
 		gpusort_run_file_kb(sort->cpu.file) * 1024;

@@ -129,18 +129,6 @@ gpusort_gpu_session_handle(GsGpuSession *session)
 	return gpusort_client_handle(session->client);
 }
 
-uint32
-gpusort_gpu_session_device(const GsGpuSession *session)
-{
-	return (uint32) 1 << gpusort_client_device(session->client);
-}
-
-double
-gpusort_gpu_session_rows_put(const GsGpuSession *session)
-{
-	return session->nput;
-}
-
 GsReason
 gpusort_gpu_session_failure(const GsGpuSession *session)
 {

@@ -37,10 +37,6 @@ extern GsReason gpusort_gpu_session_check(double rows, bool ties);
 extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 												GsReason *reason);
 
-/* A bit for the session's device; and the rows that this process has put so far. */
-extern uint32 gpusort_gpu_session_device(const GsGpuSession *session);
-extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);
-
 /*
  * Add a row.  Returns false, and adds nothing, if that is not possible.
  * gpusort_gpu_session_failure() then returns the reason.  After
@@ -179,12 +175,14 @@ extern int64 gpusort_gpu_session_chunk_end(const GsGpuSession *session);
 
 typedef struct GsGpuReport
 {
-	uint64		device_bytes;	/* peak of the device memory in use */
-	double		sort_ms;		/* time on the device */
+	uint32		devices;		/* a bit for the session's device */
+	double		rows_put;		/* by this process so far */
+	uint64		device_bytes;	/* after sorting: peak of the device memory */
+	double		sort_ms;		/* likewise: time on the device */
 	double		fetch_ms;		/* time waited for sorted rows so far */
 } GsGpuReport;
 
-/* After sorting: report on the session. */
+/* Report on the session. */
 extern void gpusort_gpu_session_report(const GsGpuSession *session,
 									   GsGpuReport *report);
 
