@@ -140,8 +140,10 @@ begin_worker(GsProducer *producer, MemoryContext context)
 static void
 end_leader(GsProducer *producer, bool added)
 {
-	if (!added || !gpusort_sort_end_adding(producer->sort, &producer->streaming))
+	if (!added || !gpusort_sort_end_adding(producer->sort))
 		give_up(producer, producer->sort);
+	else
+		producer->streaming = producer->sort->location == GS_ROWS_SHARED;
 }
 
 /* The same in a worker.  They are sorted together with those of the other processes. */

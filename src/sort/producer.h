@@ -63,8 +63,8 @@ typedef struct GsProducer
 	void	   *arg;
 
 	/* Afterwards. */
-	bool		streaming;		/* in the leader: see
-								 * gpusort_sort_end_adding() */
+	bool		streaming;		/* in the leader: can it return rows while
+								 * others are still sorting? */
 	GsProducerReport report;	/* in the leader only the rows added */
 
 	/* Private. */

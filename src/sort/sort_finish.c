@@ -315,9 +315,8 @@ sort_rows(GsSort *sort)
 	return false;
 }
 
-/* The last row of this process has been added: sort them.  Returns false if they are lost. */
-static bool
-end_adding(GsSort *sort)
+bool
+gpusort_sort_end_adding(GsSort *sort)
 {
 	bool		kept;
 
@@ -334,15 +333,6 @@ end_adding(GsSort *sort)
 		s->sort_ms += gpusort_sort_lap_ms(s);
 	}
 	return kept;
-}
-
-bool
-gpusort_sort_end_adding(GsSort *sort, bool *streaming)
-{
-	if (!end_adding(sort))
-		return false;
-	*streaming = sort->location == GS_ROWS_SHARED;
-	return true;
 }
 
 /* ----------------------------------------------------------------
@@ -457,7 +447,7 @@ bool
 gpusort_sort_finish(GsSort *sort)
 {
 	if (sort->state == GS_SORT_ADDING)
-		(void) end_adding(sort);
+		(void) gpusort_sort_end_adding(sort);
 	if (sort->state == GS_SORT_SORTED)
 		finish_rows(sort);
 	sort->sort_ms += gpusort_sort_lap_ms(sort);

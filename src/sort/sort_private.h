@@ -204,12 +204,11 @@ extern void gpusort_sort_plan_leader_keys(GsSortSpec *spec, unsigned string_word
 extern bool gpusort_sort_open(GsSort *sort);
 
 /*
- * In a leader, after its last row: sort its rows.  Sets *streaming to whether all processes sort
- * together in such a way that the first rows can be returned while others are still sorting.
- * If not, the leader must wait for them before it calls gpusort_sort_finish().  Returns false if
- * rows are lost.
+ * After the last row of this process: sort its rows.  Returns false if they are lost.  If they are
+ * then GS_ROWS_SHARED, the leader can return the first rows while others are still sorting.
+ * Otherwise it must wait for them before it calls gpusort_sort_finish().
  */
-extern bool gpusort_sort_end_adding(GsSort *sort, bool *streaming);
+extern bool gpusort_sort_end_adding(GsSort *sort);
 
 /* After rows were lost: returns why. */
 extern GsReason gpusort_sort_loss(const GsSort *sort);

@@ -107,13 +107,6 @@ marked_rows_restore(GsMarkedRows *marked, int64 position)
 	marked->adding = true;
 }
 
-/* The cursor is marked elsewhere: keep no further rows. */
-static void
-marked_rows_stop(GsMarkedRows *marked)
-{
-	marked->adding = false;
-}
-
 /*
  * Read the row at a position.  Returns false if it is not kept.  Values that are passed by
  * reference are valid until marked_rows_restore() is called.
@@ -574,7 +567,7 @@ void
 gpusort_sort_mark(GsSort *sort)
 {
 	if (sort->marked != NULL)
-		marked_rows_stop(sort->marked);
+		sort->marked->adding = false;
 	sort->mark = sort->position;
 }
 

@@ -412,6 +412,14 @@ reduce_limit(GsCpuSort *sort)
 }
 
 void
+gpusort_cpu_sort_overflow(GsCpuSort *sort, GsReason reason)
+{
+	gpusort_cpu_sort_begin_runs(sort, reason);
+	gpusort_cpu_sort_write_rows(sort);
+	gpusort_cpu_sort_limit_runs(sort);
+}
+
+void
 gpusort_cpu_sort_add(GsCpuSort *sort, const Datum *values, const bool *isnull)
 {
 	if (sort->rows == NULL)
@@ -433,14 +441,6 @@ gpusort_cpu_sort_add(GsCpuSort *sort, const Datum *values, const bool *isnull)
 		gpusort_cpu_sort_limit_runs(sort);
 		begin_run_rows(sort);
 	}
-}
-
-void
-gpusort_cpu_sort_overflow(GsCpuSort *sort, GsReason reason)
-{
-	gpusort_cpu_sort_begin_runs(sort, reason);
-	gpusort_cpu_sort_write_rows(sort);
-	gpusort_cpu_sort_limit_runs(sort);
 }
 
 /* ----------------------------------------------------------------
