@@ -145,14 +145,14 @@ static void
 publish_runs(GsMergeMember *member, const GsCpuSort *sort)
 {
 	GsMergeShare *share = &member->merge->shares[member->spec->process];
-	int			nruns = sort->nruns;
+	int			nruns = list_length(sort->runs);
 	GsSortedRun *runs = palloc0(Max(nruns, 1) * sizeof(GsSortedRun));
 
 	for (int r = 0; r < nruns; r++)
 	{
 		GsRunIndex *index = &runs[r].index;
 
-		runs[r] = *sort->runs[r];
+		runs[r] = *(const GsSortedRun *) list_nth(sort->runs, r);
 		index->blocks = publish_bytes(member->budget, index->blocks,
 									  index->nblocks * sizeof(GsBlockEntry));
 		index->samples = publish_bytes(member->budget, index->samples,
