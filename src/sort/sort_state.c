@@ -286,8 +286,7 @@ gpusort_sort_count_it(GsSort *sort)
 		return;
 	gpusort_sort_report(sort, &report);
 	/* This process need not return all of them. */
-	counts.rows = sort->location == GS_ROWS_SHARED ||
-		(sort->location == GS_ROWS_ON_GPU && sort->ranges != NULL) ?
+	counts.rows = sort->spec->group_keys > 0 && sort->ranges != NULL ?
 		sort->ranges->nrows : sort->nrows;
 	counts.rows += sort->ndropped;
 	counts.bytes = (uint64) report.space_kb * 1024;
