@@ -39,12 +39,6 @@ struct GsTeam
 	GsSharedMerge *merge;		/* follows that */
 };
 
-static bool
-is_set(const pg_atomic_uint32 *flag)
-{
-	return pg_atomic_read_u32((pg_atomic_uint32 *) flag) != 0;
-}
-
 /* ----------------------------------------------------------------
  *		the team
  * ----------------------------------------------------------------
@@ -123,14 +117,6 @@ returns_rows(const GsParticipant *participant)
 	return participant->spec->group_keys > 0;
 }
 
-/* Write runs to the files of the team. */
-static void
-set_files(GsParticipant *participant)
-{
-	participant->target.files = participant->team->files;
-	participant->target.producer = participant->spec->process;
-}
-
 GsParticipant *
 gpusort_participant_begin(const GsSortSpec *spec, MemoryContext parent)
 {
@@ -151,7 +137,8 @@ gpusort_participant_begin(const GsSortSpec *spec, MemoryContext parent)
 		participant->spec = spec;
 		participant->context = context;
 		participant->merge = team->merge;
-		set_files(participant);
+		participant->target.files = team->files;
+		participant->target.producer = spec->process;
 		participant->member = gpusort_shared_member_create(team->sort, spec);
 	}
 	MemoryContextSwitchTo(caller);
@@ -187,9 +174,8 @@ gpusort_participant_open(GsParticipant *participant)
 {
 	MemoryContext caller = MemoryContextSwitchTo(participant->context);
 
-	participant->team->files = gpusort_run_set_create();
+	participant->team->files = participant->target.files = gpusort_run_set_create();
 	MemoryContextSwitchTo(caller);
-	set_files(participant);
 	if (!returns_rows(participant) && !gpusort_participant_attach(participant))
 		elog(ERROR, "other processes have begun to sort before their leader");
 }
@@ -265,7 +251,7 @@ gpusort_participant_spill(GsParticipant *participant)
 bool
 gpusort_participant_wants_runs(const GsParticipant *participant)
 {
-	return is_set(&participant->team->first->spilled);
+	return pg_atomic_read_u32(&participant->team->first->spilled) != 0;
 }
 
 void
