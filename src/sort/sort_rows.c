@@ -275,7 +275,7 @@ read_span(GsSort *sort, TupleTableSlot *slot)
 {
 	GsRowsInPlace *span = &sort->span;
 	const GsRowFormat *format = span->format;
-	char	   *row = unconstify(char *, span->first);
+	char	   *row = span->first;
 	const uint8 *bitmap = NULL;
 
 	span->nrows--;

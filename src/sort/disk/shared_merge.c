@@ -329,7 +329,7 @@ open_range(void *arg, int range)
 
 /* GsRangeSource.next: get the next row. */
 static bool
-next_row(void *arg, GsSortedRange *rows)
+next_row(void *arg, GsRowsInPlace *rows)
 {
 	GsMergeMember *member = arg;
 	GsOpenRange *open = member->left;
@@ -343,11 +343,8 @@ next_row(void *arg, GsSortedRange *rows)
 	member->nmerged++;
 	memset(rows, 0, sizeof(*rows));
 	rows->nrows = 1;
-	rows->packed = true;
-	if (member->format->variable)
-		rows->rows = &open->row;
-	else
-		rows->slots = open->row;
+	rows->null_offset = member->format->columns_bytes;
+	rows->addresses = &open->row;
 	return true;
 }
 

@@ -242,7 +242,7 @@ find_end_in_chunk(GsGpuRanges *ranges)
 
 /* GsRangeSource.next: tell of the rows of the next chunk. */
 static bool
-next_rows(void *arg, GsSortedRange *rows)
+next_rows(void *arg, GsRowsInPlace *rows)
 {
 	GsGpuRanges *ranges = arg;
 	int64		end = ranges->next;

@@ -484,30 +484,23 @@ gpusort_ranges_count_keys(GsRanges *ranges, GsKeyCounts *counts, Datum *values, 
 void
 gpusort_ranges_in_place(GsRanges *ranges, int64 position, GsRowsInPlace *rows)
 {
-	const GsRowFormat *format = ranges->format;
-	const GsSortedRange *range = &ranges->rows;
 	uint64		within;
 
 	gpusort_ranges_seek(ranges, position);
 	within = position - ranges->start;
-	memset(rows, 0, sizeof(*rows));
-	rows->format = format;
-	rows->nrows = range->nrows - within;
+	*rows = ranges->rows;
+	rows->format = ranges->format;
+	rows->nrows -= within;
 
 	/* The addresses of rows that were left are in memory of this process. */
 	rows->lasting = !ranges->left;
-	if (range->rows != NULL)
+	if (rows->addresses != NULL)
 	{
-		rows->addresses = range->rows + within;
+		rows->addresses += within;
 		rows->first = rows->addresses[0];
 	}
 	else
-	{
-		rows->row_bytes = range->packed ? format->packed_bytes : format->fixed_bytes;
-		rows->first = range->slots + within * rows->row_bytes;
-	}
-	if (range->packed)
-		rows->null_offset = format->columns_bytes;
-	else if (range->nulls != NULL)
-		rows->nulls = range->nulls + within * format->null_bytes;
+		rows->first += within * rows->row_bytes;
+	if (rows->nulls != NULL)
+		rows->nulls += within * rows->format->null_bytes;
 }

@@ -47,7 +47,7 @@ struct GsSharedMember
 	int64		nsorted;		/* rows of ranges that were sorted here */
 
 	/* Rows of the range that this process reads where they are. */
-	GsSortedRange left;
+	GsRowsInPlace left;
 	MemoryContext left_context; /* for their addresses */
 };
 
@@ -324,7 +324,7 @@ open_range(void *arg, int range)
 
 /* GsRangeSource.next: return all rows of the range at once. */
 static bool
-next_rows(void *arg, GsSortedRange *rows)
+next_rows(void *arg, GsRowsInPlace *rows)
 {
 	GsSharedMember *member = arg;
 
