@@ -55,15 +55,14 @@ struct GsMarkedRows
 	bool		adding;			/* is the row at 'end' to be kept? */
 };
 
-/* Keep no rows yet.  The memory is that of the current memory context. */
+/* Keep no rows yet. */
 static GsMarkedRows *
-marked_rows_create(const GsSortSpec *spec)
+marked_rows_create(const GsSort *sort)
 {
-	GsMarkedRows *marked = palloc0(sizeof(GsMarkedRows));
+	GsMarkedRows *marked = MemoryContextAllocZero(sort->context, sizeof(GsMarkedRows));
 
-	marked->spec = spec;
-	marked->context = AllocSetContextCreate(CurrentMemoryContext,
-											"pg_gpusort marked rows",
+	marked->spec = sort->spec;
+	marked->context = AllocSetContextCreate(sort->context, "pg_gpusort marked rows",
 											ALLOCSET_DEFAULT_SIZES);
 	return marked;
 }
@@ -575,16 +574,10 @@ gpusort_sort_mark(GsSort *sort)
 static void
 restore_gpu_rows(GsSort *sort)
 {
-	MemoryContext caller;
-
 	if (gpusort_gpu_rows_is_near(&sort->gpu, sort->position))
 		return;
 	if (sort->marked == NULL)
-	{
-		caller = MemoryContextSwitchTo(sort->context);
-		sort->marked = marked_rows_create(sort->spec);
-		MemoryContextSwitchTo(caller);
-	}
+		sort->marked = marked_rows_create(sort);
 	marked_rows_restore(sort->marked, sort->position);
 }
 
