@@ -96,13 +96,11 @@ OBJS = \
 	src/sort/gpu/gpu_ranges.o \
 	src/sort/gpu/gpu_rows.o \
 	src/sort/team.o \
-	src/sort/cutoff.o \
 	src/sort/first_keys.o \
 	src/sort/sort_state.o \
 	src/sort/sort_rows.o \
 	src/sort/sort_input.o \
 	src/sort/sort_finish.o \
-	src/sort/partition_rows.o \
 	src/sort/producer.o \
 	src/exec/worker_reports.o \
 	src/exec/gpusort_explain.o \

@@ -30,7 +30,6 @@
 #include "utils/sortsupport.h"
 
 #include "agg_context.h"
-#include "exec/agg_private.h"
 #include "exec/gpusort_node.h"
 #include "exec/presorted_agg.h"
 #include "key/distrust.h"

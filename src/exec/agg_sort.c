@@ -34,7 +34,7 @@
 #include "utils/lsyscache.h"
 
 #include "agg_context.h"
-#include "exec/agg_private.h"
+#include "exec/presorted_agg.h"
 #include "work.h"
 
 /* ----------------------------------------------------------------

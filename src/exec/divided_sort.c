@@ -30,9 +30,8 @@
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 
-#include "exec/gpusort_state.h"
+#include "exec/gpusort_node.h"
 #include "key/order_check.h"
-#include "sort/team.h"
 
 /* The planner's estimate is how many rows each process reads: see get_parallel_divisor(). */
 static double
@@ -97,7 +96,7 @@ gpusort_divided_begin(GsNodeState *node, int nworkers)
 	{
 		spec->processes = nworkers + 1;
 		node->sort = gpusort_sort_begin(spec);
-		if (!gpusort_parallel_sort_open(&shared->parallel, node->sort, 0))
+		if (!gpusort_parallel_sort_open(&shared->parallel, node->sort))
 		{
 			gpusort_sort_end(node->sort);
 			node->sort = NULL;
@@ -116,14 +115,8 @@ static void
 begin_worker(GsNodeState *node)
 {
 	GsSortSpec *spec = &node->spec;
-	GsParallelSort *parallel = &node->shared->divided.parallel;
 
-	spec->group_keys = node->divided;
-	spec->team = parallel->team;
-	if (parallel->gpu)
-		spec->session = &parallel->handle;
-	spec->process = ParallelWorkerNumber + 1;
-	spec->key_plan = gpusort_sort_plan_leader_keys(spec, gpusort_team_string_words(spec->team));
+	gpusort_parallel_sort_join(&node->shared->divided.parallel, spec);
 	spec->check = gpusort_order_check_create(&spec->keys);
 	node->sort = gpusort_sort_begin(spec);
 }

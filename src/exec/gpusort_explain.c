@@ -318,23 +318,15 @@ show_worker_reports(const char *list, const char *member,
 }
 
 void
-gpusort_explain_sort(const GsSortReport *report, ExplainState *es)
+gpusort_explain_sort(const GsSortReport *report, int64 nbatches, ExplainState *es)
 {
 	if (!es->analyze)
 		return;
+	if (nbatches > 0)
+		ExplainPropertyInteger("Sort Batches", NULL, nbatches, es);
 	begin_line(es);
 	show_method(report, es);
 	show_details(report, es);
-}
-
-void
-gpusort_explain_batches(int64 nbatches, const GsSortReport *most,
-						ExplainState *es)
-{
-	if (!es->analyze)
-		return;
-	ExplainPropertyInteger("Sort Batches", NULL, nbatches, es);
-	gpusort_explain_sort(most, es);
 }
 
 void

@@ -29,19 +29,13 @@ extern void gpusort_explain_pair(const CustomScan *other, const GsSortKeys *keys
 
 /*
  * With ANALYZE, print how the leader sorted, and how each worker did, as for a
- * Sort.
+ * Sort.  Of a sort in batches, 'report' is that of the batch that needed most space, with the times
+ * of all; otherwise 'nbatches' is 0.
  */
-extern void gpusort_explain_sort(const GsSortReport *report,
+extern void gpusort_explain_sort(const GsSortReport *report, int64 nbatches,
 								 struct ExplainState *es);
 extern void gpusort_explain_sort_workers(const GsWorkerReports *reports,
 										 struct ExplainState *es);
-
-/*
- * Print what EXPLAIN ANALYZE shows of a sort in batches.  'most' is the report of the
- * batch that needed most space, with the times of all.
- */
-extern void gpusort_explain_batches(int64 nbatches, const GsSortReport *most,
-									struct ExplainState *es);
 
 /*
  * With ANALYZE, print the number of rows that all processes have added, and each worker's part, if

@@ -33,7 +33,7 @@
 
 static ExecutorFinish_hook_type prev_ExecutorFinish_hook = NULL;
 
-static TupleTableSlot *gpusort_node_exec(CustomScanState *css);
+static TupleTableSlot *gpusort_node_exec(PlanState *state);
 
 static const CustomExecMethods exec_methods;
 
@@ -47,13 +47,6 @@ static GsWorkerReports *
 shared_reports(GsNodeShared *shared)
 {
 	return (GsWorkerReports *) ((char *) shared + MAXALIGN(sizeof(GsNodeShared)));
-}
-
-/* ExecProcNode of the node, without the detour through ExecCustomScan(). */
-static TupleTableSlot *
-exec_proc_node(PlanState *state)
-{
-	return gpusort_node_exec((CustomScanState *) state);
 }
 
 /*
@@ -104,7 +97,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.partition_rows = traits.partition_rows;
 	node->divided = traits.divided;
 	node->paired = traits.paired;
-	css->ss.ps.ExecProcNode = exec_proc_node;
+	css->ss.ps.ExecProcNode = gpusort_node_exec;
 
 	if (node->divided > 0)
 		return;
@@ -303,7 +296,7 @@ open_sink(GsNodeState *node)
 
 	/* A stock order of ties needs all rows in a single process. */
 	if (node->spec.processes == 0 || gpusort_debug_stock_ties ||
-		!gpusort_sink_open(node->sink, node->spec.tuple_attno > 0, node->sort, node->spec.bound))
+		!gpusort_sink_open(node->sink, node->spec.tuple_attno > 0, node->sort))
 		gpusort_sink_close(node->sink);
 }
 
@@ -540,12 +533,13 @@ exec_otherwise(GsNodeState *node, bool forward)
 	return likely(!TupIsNull(slot)) ? slot : no_next_row(node, forward, slot);
 }
 
+/* ExecProcNode of the node, without the detour through ExecCustomScan(). */
 static TupleTableSlot *
-gpusort_node_exec(CustomScanState *css)
+gpusort_node_exec(PlanState *state)
 {
-	GsNodeState *node = (GsNodeState *) css;
-	TupleTableSlot *slot = css->ss.ss_ScanTupleSlot;
-	bool		forward = ScanDirectionIsForward(css->ss.ps.state->es_direction);
+	GsNodeState *node = (GsNodeState *) state;
+	TupleTableSlot *slot = node->css.ss.ss_ScanTupleSlot;
+	bool		forward = ScanDirectionIsForward(state->state->es_direction);
 
 	CHECK_FOR_INTERRUPTS();
 
@@ -691,19 +685,6 @@ gpusort_node_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 					gpusort_worker_reports_size(pcxt->nworkers));
 }
 
-static void
-gpusort_node_init_dsm(CustomScanState *css, ParallelContext *pcxt,
-					  void *coordinate)
-{
-	GsNodeState *node = (GsNodeState *) css;
-
-	node->shared = coordinate;
-	node->shared->bound = wanted_rows(node);
-	gpusort_worker_reports_init(shared_reports(node->shared), pcxt->nworkers);
-	if (node->divided > 0)
-		begin_divided(node, pcxt->nworkers);
-}
-
 /*
  * The reports of an earlier scan are kept until the next scan overwrites them.
  */
@@ -716,6 +697,17 @@ gpusort_node_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
 	node->shared->bound = wanted_rows(node);
 	if (node->divided > 0)
 		begin_divided(node, pcxt->nworkers);
+}
+
+static void
+gpusort_node_init_dsm(CustomScanState *css, ParallelContext *pcxt,
+					  void *coordinate)
+{
+	GsNodeState *node = (GsNodeState *) css;
+
+	node->shared = coordinate;
+	gpusort_worker_reports_init(shared_reports(node->shared), pcxt->nworkers);
+	gpusort_node_reinit_dsm(css, pcxt, coordinate);
 }
 
 static void
@@ -774,7 +766,7 @@ gpusort_node_explain(CustomScanState *css, List *ancestors,
 		 */
 		if (node->sort != NULL)
 			gpusort_sort_report(node->sort, &report);
-		gpusort_explain_sort(&report, es);
+		gpusort_explain_sort(&report, 0, es);
 	}
 	if (node->worker_reports != NULL)
 		gpusort_explain_sort_workers(node->worker_reports, es);
@@ -783,7 +775,6 @@ gpusort_node_explain(CustomScanState *css, List *ancestors,
 static const CustomExecMethods exec_methods = {
 	.CustomName = "GpuSort",
 	.BeginCustomScan = gpusort_node_begin,
-	.ExecCustomScan = gpusort_node_exec,
 	.EndCustomScan = gpusort_node_end,
 	.ReScanCustomScan = gpusort_node_rescan,
 	.MarkPosCustomScan = gpusort_node_mark,

@@ -335,7 +335,7 @@ incremental_explain(CustomScanState *css, List *ancestors,
 
 	gpusort_explain_keys(plan, &node->keys, ancestors, es);
 	if (node->nbatches > 0)
-		gpusort_explain_batches(node->nbatches, &node->report, es);
+		gpusort_explain_sort(&node->report, node->nbatches, es);
 }
 
 static const CustomExecMethods exec_methods = {

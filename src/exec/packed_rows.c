@@ -70,8 +70,8 @@ create_message(GsPackState *pack)
 	pack->message->t_bits[(natts - 1) / 8] = 1 << ((natts - 1) % 8);
 }
 
-static TupleTableSlot *pack_exec_node(PlanState *state);
-static TupleTableSlot *unpack_exec_node(PlanState *state);
+static TupleTableSlot *pack_rows(PlanState *state);
+static TupleTableSlot *unpack_row(PlanState *state);
 
 static void
 pack_begin(CustomScanState *css, EState *estate, int eflags)
@@ -82,7 +82,7 @@ pack_begin(CustomScanState *css, EState *estate, int eflags)
 	gpusort_row_source_return_tuples(css);
 	create_message(pack);
 	pack->most_rows = 1;
-	css->ss.ps.ExecProcNode = pack_exec_node;
+	css->ss.ps.ExecProcNode = pack_rows;
 }
 
 /* Add a row to the message, which takes 'used' bytes.  Returns how many it takes then. */
@@ -104,18 +104,19 @@ put_row(GsPackState *pack, TupleTableSlot *slot, Size used)
 	return after;
 }
 
+/* ExecProcNode */
 static TupleTableSlot *
-pack_rows(CustomScanState *css)
+pack_rows(PlanState *state)
 {
-	GsPackState *pack = (GsPackState *) css;
-	TupleTableSlot *slot = css->ss.ss_ScanTupleSlot;
+	GsPackState *pack = (GsPackState *) state;
+	TupleTableSlot *slot = pack->css.ss.ss_ScanTupleSlot;
 	Size		start = pack->value_offset + ROWS_OFFSET;
 	Size		used = start;
 
 	ExecClearTuple(slot);
 	for (int n = 0; n < pack->most_rows && used < start + MESSAGE_BYTES && !pack->ended; n++)
 	{
-		TupleTableSlot *row = ExecProcNode(outerPlanState(css));
+		TupleTableSlot *row = ExecProcNode(outerPlanState(state));
 
 		CHECK_FOR_INTERRUPTS();
 		pack->ended = TupIsNull(row);
@@ -128,12 +129,6 @@ pack_rows(CustomScanState *css)
 	pack->message->t_len = used;
 	SET_VARSIZE((char *) pack->message + pack->value_offset, used - pack->value_offset);
 	return ExecStoreMinimalTuple(pack->message, slot, false);
-}
-
-static TupleTableSlot *
-pack_exec_node(PlanState *state)
-{
-	return pack_rows((CustomScanState *) state);
 }
 
 static void
@@ -158,7 +153,7 @@ unpack_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	outerPlanState(css) = ExecInitNode(outerPlan(css->ss.ps.plan), estate, eflags);
 	gpusort_row_source_return_tuples(css);
-	css->ss.ps.ExecProcNode = unpack_exec_node;
+	css->ss.ps.ExecProcNode = unpack_row;
 }
 
 /* Get the next message.  Returns false if there is none. */
@@ -177,11 +172,12 @@ get_message(GsUnpackState *unpack)
 	return true;
 }
 
+/* ExecProcNode */
 static TupleTableSlot *
-unpack_row(CustomScanState *css)
+unpack_row(PlanState *state)
 {
-	GsUnpackState *unpack = (GsUnpackState *) css;
-	TupleTableSlot *slot = css->ss.ss_ScanTupleSlot;
+	GsUnpackState *unpack = (GsUnpackState *) state;
+	TupleTableSlot *slot = unpack->css.ss.ss_ScanTupleSlot;
 	MinimalTuple row;
 
 	if (unpack->next == unpack->end)
@@ -193,12 +189,6 @@ unpack_row(CustomScanState *css)
 	row = (MinimalTuple) unpack->next;
 	unpack->next += MAXALIGN(row->t_len);
 	return ExecStoreMinimalTuple(row, slot, false);
-}
-
-static TupleTableSlot *
-unpack_exec_node(PlanState *state)
-{
-	return unpack_row((CustomScanState *) state);
 }
 
 static void
@@ -224,10 +214,10 @@ end_node(CustomScanState *css)
 	ExecEndNode(outerPlanState(css));
 }
 
+/* Neither has ExecCustomScan, since their ExecProcNode takes its place. */
 static const CustomExecMethods pack_methods = {
 	.CustomName = "GpuSortPack",
 	.BeginCustomScan = pack_begin,
-	.ExecCustomScan = pack_rows,
 	.EndCustomScan = end_node,
 	.ReScanCustomScan = pack_rescan,
 };
@@ -235,7 +225,6 @@ static const CustomExecMethods pack_methods = {
 static const CustomExecMethods unpack_methods = {
 	.CustomName = "GpuSortUnpack",
 	.BeginCustomScan = unpack_begin,
-	.ExecCustomScan = unpack_row,
 	.EndCustomScan = end_node,
 	.ReScanCustomScan = unpack_rescan,
 };

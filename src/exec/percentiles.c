@@ -22,8 +22,8 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
-#include "exec/agg_private.h"
 #include "exec/gpusort_node.h"
+#include "exec/presorted_agg.h"
 #include "work.h"
 
 static Oid
@@ -64,15 +64,6 @@ check_fraction(double fraction)
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("percentile value %g is not between 0 and 1",
 						fraction)));
-}
-
-/* The first value that at least this fraction of the values do not exceed. */
-static Datum
-discrete_percentile(GsAggRows *rows, double fraction, bool many)
-{
-	int64		position = (int64) ceil(fraction * gpusort_agg_rows_count(rows)) - 1;
-
-	return gpusort_agg_rows_copy(rows, Max(position, 0));
 }
 
 /* Interpolates between two values. */
@@ -119,9 +110,44 @@ part_of_many(double fraction, int64 last)
 	return fraction * last - floor(fraction * last);
 }
 
+/* A final function of percentiles that is replaced. */
+typedef struct GsPercentile
+{
+	Oid			final_oid;
+	bool		many;			/* has it an array of fractions? */
+	GsInterpolate interpolate;	/* NULL if the percentile is one of the values */
+} GsPercentile;
+
+static const GsPercentile percentiles[] = {
+	{F_PERCENTILE_CONT_FLOAT8_FINAL, false, interpolate_float8},
+	{F_PERCENTILE_CONT_FLOAT8_MULTI_FINAL, true, interpolate_float8},
+	{F_PERCENTILE_CONT_INTERVAL_FINAL, false, interpolate_interval},
+	{F_PERCENTILE_CONT_INTERVAL_MULTI_FINAL, true, interpolate_interval},
+	{F_PERCENTILE_DISC_FINAL, false, NULL},
+	{F_PERCENTILE_DISC_MULTI_FINAL, true, NULL},
+};
+
+static const GsPercentile *
+find_percentile(Oid final_oid)
+{
+	for (int i = 0; i < lengthof(percentiles); i++)
+		if (percentiles[i].final_oid == final_oid)
+			return &percentiles[i];
+	return NULL;
+}
+
+/* The first value that at least this fraction of the values do not exceed. */
+static Datum
+discrete_percentile(GsAggRows *rows, double fraction)
+{
+	int64		position = (int64) ceil(fraction * gpusort_agg_rows_count(rows)) - 1;
+
+	return gpusort_agg_rows_copy(rows, Max(position, 0));
+}
+
 /* Interpolates between the two values that are next to the fraction. */
 static Datum
-continuous_percentile(GsAggRows *rows, double fraction, bool many, GsInterpolate interpolate)
+continuous_percentile(GsAggRows *rows, double fraction, const GsPercentile *function)
 {
 	int64		last = gpusort_agg_rows_count(rows) - 1;
 	double		below = floor(fraction * last);
@@ -129,27 +155,20 @@ continuous_percentile(GsAggRows *rows, double fraction, bool many, GsInterpolate
 	Datum		low = gpusort_agg_rows_copy(rows, (int64) below);
 
 	return below == above ? low :
-		interpolate(low, gpusort_agg_rows_get(rows, (int64) above),
-					many ? part_of_many(fraction, last) : part_of_one(fraction, last, below));
+		function->interpolate(low, gpusort_agg_rows_get(rows, (int64) above),
+							  function->many ? part_of_many(fraction, last) :
+							  part_of_one(fraction, last, below));
 }
 
 static Datum
-continuous_float8(GsAggRows *rows, double fraction, bool many)
+percentile(GsAggRows *rows, double fraction, const GsPercentile *function)
 {
-	return continuous_percentile(rows, fraction, many, interpolate_float8);
+	return function->interpolate == NULL ? discrete_percentile(rows, fraction) :
+		continuous_percentile(rows, fraction, function);
 }
 
 static Datum
-continuous_interval(GsAggRows *rows, double fraction, bool many)
-{
-	return continuous_percentile(rows, fraction, many, interpolate_interval);
-}
-
-/* Returns a percentile, which is one of 'many' if there is an array of fractions. */
-typedef Datum (*GsPercentile) (GsAggRows *rows, double fraction, bool many);
-
-static Datum
-one_percentile(FunctionCallInfo fcinfo, GsPercentile percentile)
+one_percentile(FunctionCallInfo fcinfo, const GsPercentile *function)
 {
 	GsAggRows  *rows;
 
@@ -159,14 +178,15 @@ one_percentile(FunctionCallInfo fcinfo, GsPercentile percentile)
 	rows = sorted_values(fcinfo);
 	if (rows == NULL)
 		PG_RETURN_NULL();
-	return percentile(rows, PG_GETARG_FLOAT8(1), false);
+	return percentile(rows, PG_GETARG_FLOAT8(1), function);
 }
 
 /* Returns an array of the same shape as that of the fractions. */
 static Datum
-many_percentiles(FunctionCallInfo fcinfo, GsPercentile percentile, Oid type)
+many_percentiles(FunctionCallInfo fcinfo, const GsPercentile *function)
 {
 	GsAggRows  *rows = sorted_values(fcinfo);
+	Oid			type = type_of_values(AggGetAggref(fcinfo));
 	ArrayType  *fractions;
 	Datum	   *values;
 	bool	   *nulls;
@@ -187,7 +207,7 @@ many_percentiles(FunctionCallInfo fcinfo, GsPercentile percentile, Oid type)
 			check_fraction(DatumGetFloat8(values[i]));
 	for (int i = 0; i < count; i++)
 		if (!nulls[i])
-			values[i] = percentile(rows, DatumGetFloat8(values[i]), true);
+			values[i] = percentile(rows, DatumGetFloat8(values[i]), function);
 	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
 	PG_RETURN_ARRAYTYPE_P(construct_md_array(values, nulls,
 											 ARR_NDIM(fractions),
@@ -197,41 +217,13 @@ many_percentiles(FunctionCallInfo fcinfo, GsPercentile percentile, Oid type)
 											 typalign));
 }
 
+/* The final function of percentiles. */
 static Datum
-percentile_cont(PG_FUNCTION_ARGS)
+find_percentiles(PG_FUNCTION_ARGS)
 {
-	return one_percentile(fcinfo, continuous_float8);
-}
+	const GsPercentile *function = fcinfo->flinfo->fn_extra;
 
-static Datum
-percentile_cont_interval(PG_FUNCTION_ARGS)
-{
-	return one_percentile(fcinfo, continuous_interval);
-}
-
-static Datum
-percentile_disc(PG_FUNCTION_ARGS)
-{
-	return one_percentile(fcinfo, discrete_percentile);
-}
-
-static Datum
-percentiles_cont(PG_FUNCTION_ARGS)
-{
-	return many_percentiles(fcinfo, continuous_float8, FLOAT8OID);
-}
-
-static Datum
-percentiles_cont_interval(PG_FUNCTION_ARGS)
-{
-	return many_percentiles(fcinfo, continuous_interval, INTERVALOID);
-}
-
-static Datum
-percentiles_disc(PG_FUNCTION_ARGS)
-{
-	return many_percentiles(fcinfo, discrete_percentile,
-							type_of_values(AggGetAggref(fcinfo)));
+	return function->many ? many_percentiles(fcinfo, function) : one_percentile(fcinfo, function);
 }
 
 /* Finds the "=" by which an aggregate's values are equal. */
@@ -287,38 +279,13 @@ mode(PG_FUNCTION_ARGS)
 	return gpusort_agg_rows_copy(rows, best);
 }
 
-/* Returns the function that replaces a final function, or NULL. */
-static PGFunction
-replacement_of(Oid final_oid)
-{
-	switch (final_oid)
-	{
-		case F_PERCENTILE_CONT_FLOAT8_FINAL:
-			return percentile_cont;
-		case F_PERCENTILE_CONT_FLOAT8_MULTI_FINAL:
-			return percentiles_cont;
-		case F_PERCENTILE_CONT_INTERVAL_FINAL:
-			return percentile_cont_interval;
-		case F_PERCENTILE_CONT_INTERVAL_MULTI_FINAL:
-			return percentiles_cont_interval;
-		case F_PERCENTILE_DISC_FINAL:
-			return percentile_disc;
-		case F_PERCENTILE_DISC_MULTI_FINAL:
-			return percentiles_disc;
-		case F_MODE_FINAL:
-			return mode;
-		default:
-			return NULL;
-	}
-}
-
 bool
 gpusort_percentiles_supports(const Aggref *aggref, Oid transition_oid,
 							 Oid final_oid)
 {
 	return aggref->aggkind == AGGKIND_ORDERED_SET &&
 		transition_oid == F_ORDERED_SET_TRANSITION &&
-		replacement_of(final_oid) != NULL;
+		(final_oid == F_MODE_FINAL || find_percentile(final_oid) != NULL);
 }
 
 bool
@@ -339,6 +306,13 @@ gpusort_percentiles_support(const AggState *state, int transno, bool all_values)
 	return true;
 }
 
+static void
+replace_final(AggStatePerAgg peragg)
+{
+	peragg->finalfn.fn_extra = unconstify(GsPercentile *, find_percentile(peragg->finalfn_oid));
+	peragg->finalfn.fn_addr = peragg->finalfn.fn_extra != NULL ? find_percentiles : mode;
+}
+
 bool
 gpusort_percentiles_connect(AggState *state, int transno, int nsorts, const PlanState *sorted)
 {
@@ -354,6 +328,6 @@ gpusort_percentiles_connect(AggState *state, int transno, int nsorts, const Plan
 	pertrans->transfn.fn_extra = order;
 	for (int a = 0; a < state->numaggs; a++)
 		if (state->peragg[a].transno == transno)
-			state->peragg[a].finalfn.fn_addr = replacement_of(state->peragg[a].finalfn_oid);
+			replace_final(&state->peragg[a]);
 	return true;
 }

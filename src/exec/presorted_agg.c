@@ -43,7 +43,6 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
-#include "exec/agg_private.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
 #include "exec/presorted_agg.h"

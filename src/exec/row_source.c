@@ -12,10 +12,8 @@
 #include "nodes/primnodes.h"
 
 #include "exec/row_source.h"
-#include "exec/stock_ties.h"
 #include "heap/page_scan.h"
 #include "sort/base/tuple_rows.h"
-#include "sort/partition_rows.h"
 #include "work.h"
 
 struct GsRowSource
@@ -359,7 +357,7 @@ next_wanted(const GsRowSource *source, GsSort *sort, bool forward, TupleTableSlo
 {
 	/* Who wants some rows of each partition does not read backward. */
 	if (unlikely(source->spec->partition_keys > 0))
-		return gpusort_partition_rows_next(sort, slot);
+		return gpusort_sort_next_of_partition(sort, slot);
 	return gpusort_sort_next(sort, forward, slot);
 }
 

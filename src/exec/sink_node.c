@@ -202,16 +202,16 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 }
 
 bool
-gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort, int64 bound)
+gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort)
 {
 	GsSinkShared *local = &sink->local;
 
-	if (!gpusort_parallel_sort_open(&local->parallel, sort, bound))
+	if (!gpusort_parallel_sort_open(&local->parallel, sort))
 		return false;
 	local->open = true;
 	local->whole_tuples = whole_tuples;
 	sink->producer.sort = sort;
-	sink->producer.nrows = 0;
+	sink->producer.report.nrows = 0;
 	sink->producer.streaming = false;
 	tell_workers(sink, sink->shared);
 	return true;
@@ -439,15 +439,33 @@ gpusort_sink_shutdown(CustomScanState *css)
 	sink->shared = &sink->local;
 }
 
+/* Returns the sum of the workers' rows, and whether any of them has sorted its rows. */
+static GsProducerReport
+sum_reports(const GsWorkerReports *reports)
+{
+	GsProducerReport sum = {0};
+
+	for (int n = 0; reports != NULL && n < reports->nworkers; n++)
+	{
+		const GsProducerReport *report = gpusort_worker_reports_get(reports, n);
+
+		if (report == NULL)
+			continue;
+		sum.nrows += report->nrows;
+		sum.sorted |= report->sorted;
+	}
+	return sum;
+}
+
 /* Unless the sink has returned its rows, show how many all processes have added. */
 static void
 gpusort_sink_explain(CustomScanState *css, List *ancestors, struct ExplainState *es)
 {
 	const GsSinkState *sink = (GsSinkState *) css;
-	GsProducerReport workers = gpusort_worker_reports_sum(sink->kept_reports);
+	GsProducerReport workers = sum_reports(sink->kept_reports);
 
 	if (sink->local.open)
-		gpusort_explain_sink(sink->producer.nrows + workers.nrows, sink->kept_reports,
+		gpusort_explain_sink(sink->producer.report.nrows + workers.nrows, sink->kept_reports,
 							 !sink->local.parallel.gpu || workers.sorted, es);
 }
 

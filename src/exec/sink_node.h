@@ -31,11 +31,11 @@ extern int	gpusort_sink_processes(const GsSinkState *sink);
 /*
  * Called by the leader before the Gather above the sink is executed or started.  open() makes all
  * processes put their rows into 'sort', see gpusort_parallel_sort_open().  'whole_tuples' says how
- * the sort keeps rows, and 'bound' is that of its specification.  The sink then returns no rows.
+ * the sort keeps rows.  The sink then returns no rows.
  * Returns false if the processes must not do that.  close() makes the sink return all rows to the
  * Gather.
  */
-extern bool gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort, int64 bound);
+extern bool gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort);
 extern void gpusort_sink_close(GsSinkState *sink);
 
 /*

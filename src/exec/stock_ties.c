@@ -28,7 +28,7 @@
 #include "utils/tuplesort.h"
 #include "utils/tuplestore.h"
 
-#include "exec/stock_ties.h"
+#include "exec/row_source.h"
 #include "key/key_comparison.h"
 #include "work.h"
 

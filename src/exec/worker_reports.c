@@ -70,20 +70,3 @@ gpusort_worker_reports_copy(GsWorkerReports *reports, MemoryContext context)
 	}
 	return copy;
 }
-
-GsProducerReport
-gpusort_worker_reports_sum(const GsWorkerReports *reports)
-{
-	GsProducerReport sum = {0};
-
-	for (int n = 0; reports != NULL && n < reports->nworkers; n++)
-	{
-		const GsProducerReport *report = gpusort_worker_reports_get(reports, n);
-
-		if (report == NULL)
-			continue;
-		sum.nrows += report->nrows;
-		sum.sorted |= report->sorted;
-	}
-	return sum;
-}

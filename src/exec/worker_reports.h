@@ -42,10 +42,4 @@ extern GsWorkerReports *gpusort_worker_reports_copy(GsWorkerReports *reports,
 extern const GsProducerReport *gpusort_worker_reports_get(const GsWorkerReports *reports,
 														  int worker);
 
-/*
- * Returns the sum of the workers' rows, and whether any of them has sorted its rows.
- * 'reports' may be NULL, which has no workers.
- */
-extern GsProducerReport gpusort_worker_reports_sum(const GsWorkerReports *reports);
-
 #endif							/* GPUSORT_WORKER_REPORTS_H */

@@ -123,7 +123,7 @@ static bool
 can_count_words(const GsSort *sort)
 {
 	return sort->location == GS_ROWS_SHARED && sort->spec->group_keys > 0 &&
-		gpusort_ranges_can_count_keys(sort->ranges) &&
+		sort->ranges->counts_keys &&
 		(sort->checked.check == NULL || gpusort_verify != GS_VERIFY_ALL);
 }
 

@@ -17,10 +17,10 @@
 #include "work.h"
 
 bool
-gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int64 bound)
+gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort)
 {
 	memset(parallel, 0, sizeof(*parallel));
-	parallel->bound = bound;
+	parallel->bound = sort->spec->bound;
 	parallel->group_keys = sort->spec->group_keys;
 	parallel->repeatable = sort->spec->repeatable;
 	parallel->gpu = gpusort_sort_is_on_gpu(sort);
@@ -30,6 +30,18 @@ gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int64 bound)
 	if (parallel->gpu)
 		parallel->handle = gpusort_gpu_session_handle(sort->gpu.session);
 	return true;
+}
+
+void
+gpusort_parallel_sort_join(const GsParallelSort *parallel, GsSortSpec *spec)
+{
+	spec->team = parallel->team;
+	spec->process = ParallelWorkerNumber + 1;
+	spec->session = parallel->gpu ? &parallel->handle : NULL;
+	spec->repeatable = parallel->repeatable;
+	spec->bound = parallel->bound;
+	spec->group_keys = parallel->group_keys;
+	gpusort_sort_plan_leader_keys(spec, gpusort_team_string_words(parallel->team));
 }
 
 GsReason
@@ -50,14 +62,14 @@ has_failed(const GsProducer *producer)
  * together, so that nobody waits for this one.
  */
 static void
-give_up(GsProducer *producer, GsSort *sort)
+give_up(GsProducer *producer)
 {
 	GsReason	failure = gpusort_parallel_sort_failure(producer->parallel);
 
 	if (failure == GS_REASON_NONE)
-		failure = gpusort_sort_loss(sort);
+		failure = gpusort_sort_loss(producer->sort);
 	producer->streaming = false;
-	gpusort_sort_fail(sort, failure);
+	gpusort_sort_fail(producer->sort, failure);
 }
 
 /* Returns the next row of this process's share, or NULL, also once any process has lost rows. */
@@ -73,127 +85,107 @@ next_row(GsProducer *producer)
 	return TupIsNull(slot) ? NULL : slot;
 }
 
-/* Add the rows of this process to a sort.  Returns false if rows of any process are lost. */
+/* Add the rows of this process to its sort.  Returns false if rows of any process are lost. */
 static bool
-add_rows(GsProducer *producer, GsSort *sort)
+add_rows(GsProducer *producer)
 {
 	TupleTableSlot *slot;
 
 	while ((slot = next_row(producer)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		producer->nrows++;
-		if (!gpusort_sort_add(sort, slot))
+		producer->report.nrows++;
+		if (!gpusort_sort_add(producer->sort, slot))
 			return false;
 	}
 	return !has_failed(producer);
 }
 
 /*
- * Attach to the sort that this process adds to.  Returns false if it can leave, since all rows have
- * been added.  If each process returns rows, it remains, but adds none.
+ * Attach to what the processes do together.  Returns false if this one can leave, since all rows
+ * have been added.  If each process returns rows, it remains, but adds none.
  */
 static bool
-attach(GsProducer *producer, GsSort *sort)
+attach(GsProducer *producer)
 {
-	if (gpusort_sort_attach(sort))
+	if (gpusort_sort_attach(producer->sort))
 		return true;
 	producer->input_ended = true;
-	return producer->spec.group_keys > 0;
+	return producer->parallel->group_keys > 0;
 }
 
-/* Begin the sort of this worker.  Returns NULL if all rows have been added without it. */
-static GsSort *
+/* Begin the sort of this worker. */
+static void
 begin_worker(GsProducer *producer, MemoryContext context)
 {
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsSortSpec *spec = palloc(sizeof(GsSortSpec));
-	GsSort	   *sort;
 
 	*spec = producer->spec;
-	spec->team = producer->parallel->team;
-	spec->process = ParallelWorkerNumber + 1;
-	spec->session = producer->parallel->gpu ? &producer->parallel->handle : NULL;
-	spec->repeatable = producer->parallel->repeatable;
-	spec->key_plan = gpusort_sort_plan_leader_keys(&producer->spec,
-												   gpusort_team_string_words(spec->team));
+	gpusort_parallel_sort_join(producer->parallel, spec);
 	spec->nested = true;
-	sort = gpusort_sort_begin(spec);
+	producer->sort = gpusort_sort_begin(spec);
 	MemoryContextSwitchTo(caller);
-	if (attach(producer, sort))
-	{
-		producer->sort = sort;
-		return sort;
-	}
-	gpusort_sort_end(sort);
-	return NULL;
+}
+
+static void
+end_worker(GsProducer *producer)
+{
+	gpusort_sort_end(producer->sort);
+	producer->sort = NULL;
 }
 
 /* In the leader: sort the rows that have been 'added', unless others are missing. */
 static void
-end_leader(GsProducer *producer, bool added)
+sort_in_leader(GsProducer *producer, bool added)
 {
-	if (!added || !gpusort_sort_end_adding(producer->sort, &producer->streaming))
-		give_up(producer, producer->sort);
+	if (!added || !gpusort_sort_end_adding(producer->sort))
+		give_up(producer);
+	else
+		producer->streaming = producer->sort->location == GS_ROWS_SHARED;
 }
 
 /* The same in a worker.  They are sorted together with those of the other processes. */
 static void
-end_worker(GsProducer *producer, GsSort *sort, bool added)
+sort_in_worker(GsProducer *producer, bool added)
 {
 	GsProducerReport *report = &producer->report;
+	GsSort	   *sort = producer->sort;
 
-	if (added && gpusort_sort_finish(sort))
+	if (!added || !gpusort_sort_finish(sort))
 	{
-		if (producer->spec.group_keys > 0)
-			(void) gpusort_first_keys_count(sort, &report->counts);
-		gpusort_sort_report(sort, &report->sort);
-		report->sorted = !gpusort_sort_is_on_gpu(sort);
+		give_up(producer);
+		return;
 	}
-	else
-		give_up(producer, sort);
-	gpusort_sort_end(sort);
-	producer->sort = NULL;
+	if (producer->parallel->group_keys > 0)
+		(void) gpusort_first_keys_count(sort, &report->counts);
+	gpusort_sort_report(sort, &report->sort);
+	report->sorted = !gpusort_sort_is_on_gpu(sort);
 }
 
 /* Begin without rows. */
 static void
 reset(GsProducer *producer)
 {
-	producer->spec.bound = producer->parallel->bound;
-	producer->spec.group_keys = producer->parallel->group_keys;
 	producer->streaming = false;
 	memset(&producer->report, 0, sizeof(producer->report));
-	producer->nrows = 0;
 	producer->input_ended = false;
-}
-
-/* Begin the sort of a worker, or attach to the leader's.  Returns NULL as begin_worker() does. */
-static GsSort *
-begin(GsProducer *producer, MemoryContext context)
-{
-	if (IsParallelWorker())
-		return begin_worker(producer, context);
-	return attach(producer, producer->sort) ? producer->sort : NULL;
 }
 
 void
 gpusort_producer_run(GsProducer *producer, MemoryContext context)
 {
-	GsSort	   *sort;
-	bool		added;
-
 	reset(producer);
-	sort = begin(producer, context);
-	if (sort != NULL)
+	if (!IsParallelWorker())
 	{
-		added = add_rows(producer, sort);
-		if (IsParallelWorker())
-			end_worker(producer, sort, added);
-		else
-			end_leader(producer, added);
+		if (attach(producer))
+			sort_in_leader(producer, add_rows(producer));
+		return;
 	}
-	producer->report.nrows = producer->nrows;
+	begin_worker(producer, context);
+	if (attach(producer))
+		sort_in_worker(producer, add_rows(producer));
+	end_worker(producer);
 }
 
 void
@@ -202,5 +194,5 @@ gpusort_producer_attend(GsProducer *producer)
 	reset(producer);
 	if (gpusort_sort_attach(producer->sort))
 		gpusort_participant_await_others(producer->sort->participant);
-	end_leader(producer, true);
+	sort_in_leader(producer, true);
 }

@@ -63,20 +63,25 @@ typedef struct GsProducer
 	void	   *arg;
 
 	/* Afterwards. */
-	bool		streaming;		/* in the leader: see
-								 * gpusort_sort_end_adding() */
-	GsProducerReport report;	/* in a worker */
-	int64		nrows;			/* rows added */
+	bool		streaming;		/* in the leader: can it return rows while
+								 * others are still sorting? */
+	GsProducerReport report;	/* in the leader only the rows added */
 
 	/* Private. */
 	bool		input_ended;	/* have others read all rows? */
 } GsProducer;
 
 /*
- * In the leader, before its first row: open its sort for other processes, each of which keeps
- * 'bound' rows, or all if that is 0.  Returns false if no other process must add rows.
+ * In the leader, before its first row: open its sort for other processes.  Returns false if no
+ * other process must add rows.
  */
-extern bool gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int64 bound);
+extern bool gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort);
+
+/*
+ * In a worker: describe its part of that sort.  Sets what 'spec' says of processes that sort
+ * together, and its key plan.
+ */
+extern void gpusort_parallel_sort_join(const GsParallelSort *parallel, GsSortSpec *spec);
 
 /* Returns why rows are missing, or GS_REASON_NONE. */
 extern GsReason gpusort_parallel_sort_failure(const GsParallelSort *parallel);

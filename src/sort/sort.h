@@ -55,9 +55,6 @@ typedef struct GsSort GsSort;
  */
 extern GsReason gpusort_sort_plan_keys(GsSortSpec *spec);
 
-/* Returns a plan by which a worker encodes rows of its leader's sort. */
-extern GsKeyPlan *gpusort_sort_plan_leader_keys(const GsSortSpec *spec, unsigned string_words);
-
 /*
  * Begin a sort, with a memory context of its own below the current one.  The
  * spec and what it points to must stay valid.
@@ -123,6 +120,12 @@ extern bool gpusort_sort_is_cut(const GsSort *sort);
  */
 extern bool gpusort_sort_next(GsSort *sort, bool forward,
 							  TupleTableSlot *slot);
+
+/*
+ * The same, forward, of a sort with spec->partition_keys, but skips the rows of a partition after
+ * its first spec->partition_rows ones.
+ */
+extern bool gpusort_sort_next_of_partition(GsSort *sort, TupleTableSlot *slot);
 
 /*
  * Sets *rows to some of the rows after the cursor, where they are in memory.  They are valid

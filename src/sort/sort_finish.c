@@ -28,7 +28,7 @@
 static bool
 sort_session(GsSort *sort)
 {
-	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec))
+	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec, false))
 		return false;
 	if (!gpusort_gpu_session_has_rest(sort->gpu.session))
 		return true;
@@ -134,6 +134,14 @@ write_rows(GsSort *sort)
 	gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
 }
 
+/* Has this process rows in memory that it may share?  Who has come after ADD has none. */
+static bool
+has_rows_to_share(const GsSort *sort)
+{
+	return sort->cpu.rows != NULL && sort->participant->phase == GS_TEAM_ADD &&
+		!gpusort_participant_wants_runs(sort->participant);
+}
+
 /* At the end of ADD: let the others access the rows of this process. */
 static void
 publish_rows(GsSort *sort)
@@ -141,7 +149,16 @@ publish_rows(GsSort *sort)
 	/* Do not wait with that until all others have come so far. */
 	if (gpusort_participant_wants_runs(sort->participant) && sort->location != GS_ROWS_ON_GPU)
 		write_rows(sort);
-	gpusort_participant_publish_rows(sort->participant, sort->cpu.rows);
+	if (has_rows_to_share(sort) &&
+		!gpusort_shared_member_publish(sort->participant->member, sort->cpu.rows))
+		gpusort_participant_spill(sort->participant);
+}
+
+/* Returns what a sort, which may be NULL, has of the sort in memory. */
+static GsSharedMember *
+member_of(const GsSort *sort)
+{
+	return sort != NULL ? sort->participant->member : NULL;
 }
 
 /* PLACE.  One process has been 'chosen'.  Returns false if rows are lost. */
@@ -151,7 +168,9 @@ place_rows(GsSort *sort, bool chosen)
 	if (sort->gpu.session != NULL)
 		return !chosen || sort_session(sort);
 	for (GsSort *s = sort; s != NULL; s = s->second)
-		gpusort_participant_place_rows(s->participant, s->cpu.rows);
+		if (has_rows_to_share(s) &&
+			!gpusort_shared_member_place(member_of(s), member_of(s->second), s->cpu.rows))
+			gpusort_participant_spill(s->participant);
 	return true;
 }
 
@@ -164,9 +183,21 @@ settle_rows(GsSort *sort, bool chosen)
 	for (GsSort *s = sort; s != NULL; s = s->second)
 	{
 		write_rows(s);
-		gpusort_participant_settle_runs(s->participant, &s->cpu);
+		gpusort_merge_reduce_runs(s->participant->merge, &s->cpu);
 	}
 	return true;
+}
+
+/* Make ranges until none is left, in a worker whose leader reads all of them. */
+static void
+make_ranges(GsSort *sort)
+{
+	GsRanges   *ranges = sort->participant->ranges;
+
+	if (sort->second != NULL)
+		gpusort_ranges_pair(ranges, sort->second->participant->ranges);
+	if (!returns_rows(sort))
+		gpusort_ranges_make(ranges);
 }
 
 /* Begin READ of rows that are in memory or on a GPU.  Returns false if they are lost. */
@@ -175,14 +206,29 @@ share_rows(GsSort *sort, bool chosen)
 {
 	gpusort_participant_leave(sort->participant);
 	if (sort->gpu.session != NULL)
-		return chosen || !returns_rows(sort) || gpusort_gpu_rows_join(&sort->gpu, sort->spec);
+		return chosen || !returns_rows(sort) || gpusort_gpu_rows_sort(&sort->gpu, sort->spec, true);
 	for (GsSort *s = sort; s != NULL; s = s->second)
 	{
-		gpusort_participant_open_rows(s->participant, s->cpu.rows);
+		s->participant->ranges =
+			gpusort_shared_member_prepare(member_of(s), member_of(s->second), s->cpu.rows);
 		gpusort_sort_set_location(s, GS_ROWS_SHARED);
 	}
-	gpusort_participant_make_ranges(sort->participant);
+	make_ranges(sort);
 	return true;
+}
+
+/* In OPEN, when nobody has rows in memory: let the others find the runs of this process. */
+static void
+publish_runs(GsSort *sort)
+{
+	GsParticipant *participant = sort->participant;
+	MemoryContext caller = MemoryContextSwitchTo(participant->context);
+
+	participant->merger = gpusort_merge_member_create(participant->merge, sort->spec,
+													  participant->target.files);
+	if (participant->phase <= GS_TEAM_OPEN)
+		gpusort_merge_member_publish(participant->merger, &sort->cpu);
+	MemoryContextSwitchTo(caller);
 }
 
 /* Begin READ of runs. */
@@ -192,18 +238,28 @@ share_runs(GsSort *sort)
 	gpusort_participant_leave(sort->participant);
 	for (GsSort *s = sort; s != NULL; s = s->second)
 	{
-		gpusort_participant_open_runs(s->participant);
+		GsParticipant *participant = s->participant;
+
+		participant->merged = true;
+		participant->ranges =
+			gpusort_merge_member_open(participant->merger,
+									  s->second != NULL ? s->second->participant->merger : NULL);
 		gpusort_sort_set_location(s, GS_ROWS_SHARED);
 	}
-	gpusort_participant_make_ranges(sort->participant);
+	make_ranges(sort);
 }
 
 /* The team is spilled: have all rows in runs, and merge these.  Returns false if rows are lost. */
 static bool
 merge_together(GsSort *sort, bool chosen)
 {
+	/*
+	 * Nobody accesses the rows of others any more, so their memory can be
+	 * freed.
+	 */
 	for (GsSort *s = sort; s != NULL; s = s->second)
-		gpusort_participant_take_back_rows(s->participant, s->cpu.rows);
+		if (s->cpu.rows != NULL)
+			gpusort_memory_sort_budget(s->cpu.rows)->published = false;
 	if (sort->gpu.session == NULL && gpusort_participant_is_alone(sort->participant))
 	{
 		gpusort_participant_leave(sort->participant);
@@ -213,7 +269,7 @@ merge_together(GsSort *sort, bool chosen)
 		!gpusort_participant_end_phase(sort->participant, GS_TEAM_SETTLE, NULL))
 		return false;
 	for (GsSort *s = sort; s != NULL; s = s->second)
-		gpusort_participant_publish_runs(s->participant, &s->cpu);
+		publish_runs(s);
 	if (!gpusort_participant_end_phase(sort->participant, GS_TEAM_OPEN, NULL))
 		return false;
 	share_runs(sort);
@@ -259,9 +315,8 @@ sort_rows(GsSort *sort)
 	return false;
 }
 
-/* The last row of this process has been added: sort them.  Returns false if they are lost. */
-static bool
-end_adding(GsSort *sort)
+bool
+gpusort_sort_end_adding(GsSort *sort)
 {
 	bool		kept;
 
@@ -278,15 +333,6 @@ end_adding(GsSort *sort)
 		s->sort_ms += gpusort_sort_lap_ms(s);
 	}
 	return kept;
-}
-
-bool
-gpusort_sort_end_adding(GsSort *sort, bool *streaming)
-{
-	if (!end_adding(sort))
-		return false;
-	*streaming = sort->location == GS_ROWS_SHARED;
-	return true;
 }
 
 /* ----------------------------------------------------------------
@@ -335,10 +381,10 @@ write_shared_rows(GsSort *sort)
 static void
 read_shared_rows(GsSort *sort)
 {
-	sort->ranges = gpusort_participant_read(sort->participant);
-	if (!sort->spec->nested)
+	sort->ranges = sort->participant->ranges;
+	if (!sort->spec->nested && sort->participant->merged)
 		gpusort_cpu_sort_note_overflow(&sort->cpu,
-									   gpusort_participant_overflow(sort->participant));
+									   gpusort_shared_merge_overflow(sort->participant->merge));
 	if (sort->spec->group_keys > 0)
 		return;					/* it is not known how many rows will be ours */
 	sort->nrows = sort->ranges->nrows;
@@ -346,14 +392,6 @@ read_shared_rows(GsSort *sort)
 	drop_last_rows(sort);
 	if (sort->participant->merged && sort->spec->random_access)
 		write_shared_rows(sort);
-}
-
-/* The processes read a GPU session together. */
-static void
-read_session(GsSort *sort)
-{
-	sort->gpu_ranges = gpusort_participant_open_session(sort->participant, &sort->gpu);
-	sort->ranges = gpusort_participant_read(sort->participant);
 }
 
 /* No other process has rows. */
@@ -379,7 +417,7 @@ begin_reading(GsSort *sort)
 	if (sort->location == GS_ROWS_SHARED)
 		read_shared_rows(sort);
 	else if (sort->location == GS_ROWS_ON_GPU && sort->spec->group_keys > 0)
-		read_session(sort);
+		sort->ranges = gpusort_participant_open_session(sort->participant, &sort->gpu);
 	else
 		read_own_rows(sort);
 }
@@ -409,7 +447,7 @@ bool
 gpusort_sort_finish(GsSort *sort)
 {
 	if (sort->state == GS_SORT_ADDING)
-		(void) end_adding(sort);
+		(void) gpusort_sort_end_adding(sort);
 	if (sort->state == GS_SORT_SORTED)
 		finish_rows(sort);
 	sort->sort_ms += gpusort_sort_lap_ms(sort);

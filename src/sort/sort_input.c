@@ -20,6 +20,9 @@
 #include "executor/executor.h"
 #include "utils/memutils.h"
 
+#include "core/radix_sort.h"
+#include "key/key_comparison.h"
+#include "sort/base/row_format.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/tuple_rows.h"
 #include "sort/disk/extent_file.h"
@@ -76,13 +79,13 @@ gpusort_sort_plan_keys(GsSortSpec *spec)
 	return reason;
 }
 
-GsKeyPlan *
-gpusort_sort_plan_leader_keys(const GsSortSpec *spec, unsigned string_words)
+void
+gpusort_sort_plan_leader_keys(GsSortSpec *spec, unsigned string_words)
 {
 	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys, string_words, NULL);
 
 	give_encodings_memory(spec, plan);
-	return plan;
+	spec->key_plan = plan;
 }
 
 /* ----------------------------------------------------------------
@@ -128,10 +131,7 @@ begin_gpu(GsSort *sort)
 	const GsSortSpec *spec = sort->spec;
 
 	if (spec->session != NULL)
-	{
-		gpusort_gpu_rows_attach(&sort->gpu, spec, spec->session);
-		return true;
-	}
+		return gpusort_gpu_rows_begin(&sort->gpu, spec, &sort->gpu_reason);
 	if (sort->gpu_reason != GS_REASON_NONE || !may_use_gpu(spec))
 		return false;
 	if (gpusort_key_plan_is_distrusted(spec->key_plan))
@@ -334,12 +334,17 @@ gpusort_sort_pair(GsSort *first, GsSort *second)
 bool
 gpusort_sort_attach(GsSort *sort)
 {
+	bool		in_time = sort->participant == NULL ||
+		gpusort_participant_attach(sort->participant);
+
 	for (GsSort *s = sort; s != NULL; s = s->second)
 	{
 		s->counted = !s->spec->nested;
 		s->together = s->participant != NULL;
+		if (s != sort)
+			s->participant->phase = sort->participant->phase;
 	}
-	return sort->participant == NULL || gpusort_participant_attach(sort->participant);
+	return in_time;
 }
 
 void
@@ -365,12 +370,13 @@ gpusort_sort_fail(GsSort *sort, GsReason reason)
 static double
 count_session_rows(const GsSort *sort)
 {
-	const GsGpuSession *session = sort->gpu.session;
-	double		nrows = gpusort_gpu_session_count(session);
+	double		nrows = gpusort_gpu_session_count(sort->gpu.session);
+	GsGpuReport report;
 
 	if (nrows > 0)
 		return nrows;
-	nrows = gpusort_gpu_session_rows_put(session);
+	gpusort_gpu_session_report(sort->gpu.session, &report);
+	nrows = report.rows_put;
 	/* The others will have put about as many, unless this process is late. */
 	if (sort->participant != NULL)
 		nrows *= gpusort_participant_processes(sort->participant);
@@ -463,6 +469,161 @@ gpusort_sort_flush_session(GsSort *sort)
 }
 
 /* ----------------------------------------------------------------
+ *		the cutoff
+ *
+ * This is the last row wanted among those that have arrived so far.  A row that sorts after it can
+ * be dropped as soon as its key is known.  For most rows, the first word of the key decides.  The
+ * comparators of the sort operators are called only if all words are equal and are not exact.
+ * ----------------------------------------------------------------
+ */
+
+struct GsCutoff
+{
+	const GsSortSpec *spec;
+	unsigned	words;
+	bool		exact;			/* is the encoding of all keys exact? */
+	int			first_inexact;	/* number of the sort key */
+	AttrNumber	last_attno;		/* highest column among the sort keys */
+	bool		null_key;		/* is its first sort key NULL? */
+	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
+
+	/* Unless exact: its sort keys, and those of a row to compare with it. */
+	GsKeyComparison *comparison;
+	MemoryContext context;		/* for 'row' */
+	MemoryContext scratch;		/* for what comparators leak */
+	GsRowFormat *format;		/* of a row of the sort keys */
+	char	   *row;			/* that row of the cutoff, or NULL */
+	Datum	   *values;			/* of it */
+	bool	   *isnull;
+	Datum	   *row_values;
+	bool	   *row_isnull;
+};
+
+static void
+prepare_comparison(GsCutoff *cutoff)
+{
+	int			nkeys = cutoff->spec->keys.nkeys;
+
+	cutoff->comparison = gpusort_key_comparison_create(&cutoff->spec->keys);
+	cutoff->context = CurrentMemoryContext;
+	cutoff->format = gpusort_row_format_create_keys(cutoff->spec);
+	cutoff->scratch = AllocSetContextCreate(CurrentMemoryContext,
+											"pg_gpusort comparisons",
+											ALLOCSET_SMALL_SIZES);
+	cutoff->values = palloc(nkeys * sizeof(Datum));
+	cutoff->isnull = palloc(nkeys * sizeof(bool));
+	cutoff->row_values = palloc(nkeys * sizeof(Datum));
+	cutoff->row_isnull = palloc(nkeys * sizeof(bool));
+}
+
+/* Create a cutoff, which must be set before it is used, in the current memory context. */
+static GsCutoff *
+cutoff_create(const GsSortSpec *spec)
+{
+	GsCutoff   *cutoff = palloc0(sizeof(GsCutoff));
+
+	cutoff->spec = spec;
+	cutoff->words = gpusort_key_plan_words(spec->key_plan);
+	cutoff->exact = gpusort_key_plan_is_exact(spec->key_plan,
+											  &cutoff->first_inexact);
+	for (int k = 0; k < spec->keys.nkeys; k++)
+		cutoff->last_attno = Max(cutoff->last_attno, spec->keys.attnos[k]);
+	if (!cutoff->exact)
+		prepare_comparison(cutoff);
+	return cutoff;
+}
+
+/* Read the sort keys of a row, from number 'first' on. */
+static void
+read_keys(GsCutoff *cutoff, int first, const Datum *values, const bool *isnull)
+{
+	const GsSortKeys *keys = &cutoff->spec->keys;
+
+	for (int k = first; k < keys->nkeys; k++)
+	{
+		cutoff->row_values[k] = values[keys->attnos[k] - 1];
+		cutoff->row_isnull[k] = isnull[keys->attnos[k] - 1];
+	}
+}
+
+/* Copy the sort keys of a row.  Returns false if there is not enough memory. */
+static bool
+copy_keys(GsCutoff *cutoff, const Datum *values, const bool *isnull)
+{
+	Size		bytes;
+	char	   *row;
+
+	read_keys(cutoff, 0, values, isnull);
+	bytes = gpusort_row_format_packed_size(cutoff->format, cutoff->row_values,
+										   cutoff->row_isnull);
+	row = MemoryContextAllocExtended(cutoff->context, bytes,
+									 MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (row == NULL)
+		return false;
+	(void) gpusort_row_format_pack(cutoff->format, cutoff->row_values, cutoff->row_isnull,
+								   row, bytes);
+	if (cutoff->row != NULL)
+		pfree(cutoff->row);
+	cutoff->row = row;
+	gpusort_row_format_unpack(cutoff->format, row, cutoff->values, cutoff->isnull);
+	return true;
+}
+
+/*
+ * Set the cutoff to a row, whose sort keys are copied.  Returns false, and does not change the
+ * cutoff, if there is not enough memory for them.
+ */
+static bool
+cutoff_set(GsCutoff *cutoff, const Datum *values, const bool *isnull)
+{
+	if (!cutoff->exact && !copy_keys(cutoff, values, isnull))
+		return false;
+	cutoff->null_key = !gpusort_key_plan_encode(cutoff->spec->key_plan, values,
+												isnull, cutoff->key);
+	return true;
+}
+
+/* Does a row whose words equal those of the cutoff sort before it? */
+static bool
+comes_before(GsCutoff *cutoff, const TupleTableSlot *slot)
+{
+	MemoryContext caller;
+	int			cmp;
+
+	read_keys(cutoff, cutoff->first_inexact, slot->tts_values, slot->tts_isnull);
+	caller = MemoryContextSwitchTo(cutoff->scratch);
+	cmp = gpusort_key_comparison_compare(cutoff->comparison,
+										 cutoff->first_inexact, cutoff->spec->keys.nkeys,
+										 cutoff->row_values, cutoff->row_isnull,
+										 cutoff->values, cutoff->isnull);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(cutoff->scratch);
+	return cmp < 0;
+}
+
+/*
+ * Can a row be dropped, because it sorts after the cutoff?  That includes a row with
+ * equal keys, since it arrived later.  Deforms the slot only up to the last sort key.
+ */
+static pg_noinline bool
+cutoff_drops(GsCutoff *cutoff, TupleTableSlot *slot)
+{
+	const GsKeyPlan *plan = cutoff->spec->key_plan;
+	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
+	bool		null_key;
+
+	slot_getsomeattrs(slot, cutoff->last_attno);
+	null_key = !gpusort_key_plan_encode(plan, slot->tts_values, slot->tts_isnull,
+										key);
+	if (unlikely(null_key != cutoff->null_key))
+		return null_key != gpusort_key_plan_nulls_first(plan);
+	for (unsigned w = 0; w < cutoff->words; w++)
+		if (key[w] != cutoff->key[w])
+			return key[w] > cutoff->key[w];
+	return cutoff->exact || !comes_before(cutoff, slot);
+}
+
+/* ----------------------------------------------------------------
  *		dropping rows beyond the bound
  *
  * In a parallel query, each process drops rows of its own, and then moves the others to memory
@@ -502,9 +663,9 @@ set_cutoff(GsSort *sort, const TupleTableSlot *slot)
 	GsCutoff   *cutoff = sort->cutoff;
 
 	if (cutoff == NULL)
-		cutoff = gpusort_cutoff_create(sort->spec);
+		cutoff = cutoff_create(sort->spec);
 	MemoryContextSwitchTo(caller);
-	if (gpusort_cutoff_set(cutoff, slot->tts_values, slot->tts_isnull))
+	if (cutoff_set(cutoff, slot->tts_values, slot->tts_isnull))
 		sort->cutoff = cutoff;
 }
 
@@ -583,7 +744,7 @@ gpusort_sort_share_rows(GsSort *sort)
 static inline bool
 put(GsSort *sort, TupleTableSlot *slot)
 {
-	if (sort->cutoff != NULL && gpusort_cutoff_drops(sort->cutoff, slot))
+	if (sort->cutoff != NULL && cutoff_drops(sort->cutoff, slot))
 	{
 		sort->ndropped++;
 		return true;

@@ -18,7 +18,6 @@
 #include "sort/base/progress.h"
 #include "sort/base/sort_spec.h"
 #include "sort/disk/cpu_sort.h"
-#include "sort/cutoff.h"
 #include "sort/gpu/gpu_rows.h"
 #include "sort/sort.h"
 #include "sort/team.h"
@@ -68,10 +67,11 @@ typedef enum GsRowLocation
 								 * also those of other processes */
 } GsRowLocation;
 
-/* Rows after a mark of a cursor; see sort_rows.c. */
-typedef struct GsMarkedRows GsMarkedRows;
+/* The last row that a bound allows; see sort_input.c. */
+typedef struct GsCutoff GsCutoff;
 
-/* The first rows of partitions; see partition_rows.c. */
+/* Rows after a mark of a cursor, and the first rows of partitions; see sort_rows.c. */
+typedef struct GsMarkedRows GsMarkedRows;
 typedef struct GsPartitionRows GsPartitionRows;
 
 struct GsSort
@@ -90,9 +90,9 @@ struct GsSort
 	struct GsSort *second;		/* of a pair, of which this is the first; or
 								 * NULL */
 	GsRanges   *ranges;			/* of them, in the leader; or NULL */
-	GsGpuRanges *gpu_ranges;	/* if the ranges are on a GPU; or NULL */
-	int64		gpu_offset;		/* then: of positions there from those of the
-								 * rows that this process returns */
+	int64		gpu_offset;		/* if these are on a GPU: of positions there
+								 * from those of the rows that this process
+								 * returns */
 	GsReason	gpu_reason;		/* why a GPU is not, or no longer, used */
 	GsReason	failure;		/* why rows of other processes are missing */
 	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */
@@ -154,13 +154,6 @@ extern void gpusort_sort_count_it(GsSort *sort);
 /* The sort is finished: begin to return its rows, and to check their order. */
 extern void gpusort_sort_begin_reading(GsSort *sort);
 
-/*
- * Returns how many rows after the cursor can be read in any order, without moving it; and reads
- * one of these, number n from 0.  That returns false if the rows are lost.
- */
-extern int64 gpusort_sort_at_hand(const GsSort *sort);
-extern bool gpusort_sort_peek(GsSort *sort, int64 n, TupleTableSlot *slot);
-
 /* ---- From adding rows to sorting them ---- */
 
 /* End what this process has in common with others. */
@@ -200,6 +193,9 @@ extern void gpusort_sort_go_to(GsSort *sort, int64 position);
 
 /* ---- For producers: producer.c ---- */
 
+/* Set spec->key_plan to the plan by which a worker encodes rows of its leader's sort. */
+extern void gpusort_sort_plan_leader_keys(GsSortSpec *spec, unsigned string_words);
+
 /*
  * Let other processes sort rows of the input together with this one.  They pass the team of
  * sort->participant in spec->team, and the GPU session, if there is one, in spec->session.  Returns
@@ -208,12 +204,11 @@ extern void gpusort_sort_go_to(GsSort *sort, int64 position);
 extern bool gpusort_sort_open(GsSort *sort);
 
 /*
- * In a leader, after its last row: sort its rows.  Sets *streaming to whether all processes sort
- * together in such a way that the first rows can be returned while others are still sorting.
- * If not, the leader must wait for them before it calls gpusort_sort_finish().  Returns false if
- * rows are lost.
+ * After the last row of this process: sort its rows.  Returns false if they are lost.  If they are
+ * then GS_ROWS_SHARED, the leader can return the first rows while others are still sorting.
+ * Otherwise it must wait for them before it calls gpusort_sort_finish().
  */
-extern bool gpusort_sort_end_adding(GsSort *sort, bool *streaming);
+extern bool gpusort_sort_end_adding(GsSort *sort);
 
 /* After rows were lost: returns why. */
 extern GsReason gpusort_sort_loss(const GsSort *sort);

@@ -15,10 +15,12 @@
 #include "utils/memutils.h"
 
 #include "key/distrust.h"
+#include "sort/base/group_keys.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/tuple_rows.h"
 #include "sort/memory/row_store.h"
 #include "sort/sort_private.h"
+#include "work.h"
 
 /* ----------------------------------------------------------------
  *		rows after a mark, kept where reading them again is slow
@@ -53,15 +55,14 @@ struct GsMarkedRows
 	bool		adding;			/* is the row at 'end' to be kept? */
 };
 
-/* Keep no rows yet.  The memory is that of the current memory context. */
+/* Keep no rows yet. */
 static GsMarkedRows *
-marked_rows_create(const GsSortSpec *spec)
+marked_rows_create(const GsSort *sort)
 {
-	GsMarkedRows *marked = palloc0(sizeof(GsMarkedRows));
+	GsMarkedRows *marked = MemoryContextAllocZero(sort->context, sizeof(GsMarkedRows));
 
-	marked->spec = spec;
-	marked->context = AllocSetContextCreate(CurrentMemoryContext,
-											"pg_gpusort marked rows",
+	marked->spec = sort->spec;
+	marked->context = AllocSetContextCreate(sort->context, "pg_gpusort marked rows",
 											ALLOCSET_DEFAULT_SIZES);
 	return marked;
 }
@@ -103,13 +104,6 @@ marked_rows_restore(GsMarkedRows *marked, int64 position)
 		marked->base = marked->nrows;
 	}
 	marked->adding = true;
-}
-
-/* The cursor is marked elsewhere: keep no further rows. */
-static void
-marked_rows_stop(GsMarkedRows *marked)
-{
-	marked->adding = false;
 }
 
 /*
@@ -169,7 +163,7 @@ get_marked(GsSort *sort, int64 position, TupleTableSlot *slot)
  * disk, positions must ascend unless spec->random_access is set.  Returns false if the rows
  * are lost.
  */
-static inline bool
+static pg_attribute_always_inline bool
 get_row(GsSort *sort, int64 position, TupleTableSlot *slot)
 {
 	Datum	   *values = slot->tts_values;
@@ -186,26 +180,6 @@ get_row(GsSort *sort, int64 position, TupleTableSlot *slot)
 	else
 		return gpusort_gpu_rows_get(&sort->gpu, position + sort->gpu_offset, values, isnull);
 	return true;
-}
-
-int64
-gpusort_sort_at_hand(const GsSort *sort)
-{
-	int64		end = sort->nrows;
-
-	if (sort->location == GS_ROWS_SHARED)
-		end = sort->ranges->start + sort->ranges->rows.nrows;
-	else if (sort->location == GS_ROWS_ON_GPU && sort->gpu.ties == NULL)
-		end = Min(end, gpusort_gpu_session_chunk_end(sort->gpu.session) - sort->gpu_offset);
-	else if (sort->location != GS_ROWS_IN_MEMORY)
-		return 0;
-	return Max(end - sort->position, 0);
-}
-
-bool
-gpusort_sort_peek(GsSort *sort, int64 n, TupleTableSlot *slot)
-{
-	return get_row(sort, sort->position + n, slot);
 }
 
 bool
@@ -300,7 +274,7 @@ read_span(GsSort *sort, TupleTableSlot *slot)
 {
 	GsRowsInPlace *span = &sort->span;
 	const GsRowFormat *format = span->format;
-	char	   *row = unconstify(char *, span->first);
+	char	   *row = span->first;
 	const uint8 *bitmap = NULL;
 
 	span->nrows--;
@@ -441,8 +415,8 @@ take_more_rows(GsSort *sort)
 	if (sort->spec->group_keys == 0 || sort->ranges == NULL)
 		return false;
 	sort->nrows += gpusort_ranges_advance(sort->ranges);
-	if (sort->gpu_ranges != NULL)
-		sort->gpu_offset = gpusort_gpu_ranges_position(sort->gpu_ranges) - sort->position;
+	if (sort->location == GS_ROWS_ON_GPU)
+		sort->gpu_offset = sort->ranges->rows.position - sort->position;
 	return sort->position < sort->nrows;
 }
 
@@ -545,15 +519,22 @@ gpusort_sort_skip(GsSort *sort, uint32 n)
 	sort->progress->rows_returned = sort->position;
 }
 
+/* Move the cursor elsewhere, after the row at a position, counted from 1. */
+static void
+set_position(GsSort *sort, int64 position)
+{
+	leave_span(sort);
+	sort->position = position;
+	gpusort_checked_rows_forget(&sort->checked);
+}
+
 void
 gpusort_sort_go_to(GsSort *sort, int64 position)
 {
-	leave_span(sort);
 	if (sort->location == GS_ROWS_SHARED)
 		gpusort_ranges_jump(sort->ranges, position);
-	sort->position = position;
+	set_position(sort, position);
 	sort->returned = true;
-	gpusort_checked_rows_forget(&sort->checked);
 }
 
 int64
@@ -585,7 +566,7 @@ void
 gpusort_sort_mark(GsSort *sort)
 {
 	if (sort->marked != NULL)
-		marked_rows_stop(sort->marked);
+		sort->marked->adding = false;
 	sort->mark = sort->position;
 }
 
@@ -593,34 +574,172 @@ gpusort_sort_mark(GsSort *sort)
 static void
 restore_gpu_rows(GsSort *sort)
 {
-	MemoryContext caller;
-
 	if (gpusort_gpu_rows_is_near(&sort->gpu, sort->position))
 		return;
 	if (sort->marked == NULL)
-	{
-		caller = MemoryContextSwitchTo(sort->context);
-		sort->marked = marked_rows_create(sort->spec);
-		MemoryContextSwitchTo(caller);
-	}
+		sort->marked = marked_rows_create(sort);
 	marked_rows_restore(sort->marked, sort->position);
 }
 
 void
 gpusort_sort_restore(GsSort *sort)
 {
-	leave_span(sort);
-	sort->position = sort->mark;
+	set_position(sort, sort->mark);
 	if (gpusort_sort_is_on_gpu(sort))
 		restore_gpu_rows(sort);
-	gpusort_checked_rows_forget(&sort->checked);
 }
 
 void
 gpusort_sort_rescan(GsSort *sort)
 {
-	leave_span(sort);
-	sort->position = 0;
+	set_position(sort, 0);
 	sort->mark = 0;
-	gpusort_checked_rows_forget(&sort->checked);
+}
+
+/* ----------------------------------------------------------------
+ *		the first rows of each partition only, for a window that wants no more
+ *
+ * A window with row_number() <= 3 drops all further rows of a partition.  Where rows can be read in
+ * any order, as in memory, the end of the partition is searched for, so that most of these rows are
+ * not read at all.  If partitions turn out to be so short that hardly any row is skipped, the
+ * window gets all rows: comparing their keys would take longer.
+ * ----------------------------------------------------------------
+ */
+
+/* Each time this many rows have been returned, go on only if a third of all rows were skipped. */
+#define ROWS_PER_DECISION	1024
+
+struct GsPartitionRows
+{
+	GsGroupKeys *partition;		/* of the row that was returned last */
+	TupleTableSlot *slot;		/* for a row that is looked at */
+	int64		returned;		/* rows of the partition; 0 before the first */
+	int64		nreturned;		/* rows since the last decision */
+	int64		nskipped;
+	bool		given_up;		/* are all rows returned? */
+};
+
+static GsPartitionRows *
+create_partition_rows(GsSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	GsPartitionRows *rows = palloc0(sizeof(GsPartitionRows));
+
+	rows->partition = gpusort_group_keys_create(sort->spec, sort->spec->partition_keys);
+	rows->slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
+	MemoryContextSwitchTo(caller);
+	return rows;
+}
+
+static bool
+is_in_partition(GsPartitionRows *rows, TupleTableSlot *slot)
+{
+	return gpusort_group_keys_match(rows->partition, slot->tts_values, slot->tts_isnull);
+}
+
+/* Returns how many rows after the cursor can be read in any order, without moving it. */
+static int64
+rows_at_hand(const GsSort *sort)
+{
+	int64		end = sort->nrows;
+
+	if (sort->location == GS_ROWS_SHARED)
+		end = sort->ranges->start + sort->ranges->rows.nrows;
+	else if (sort->location == GS_ROWS_ON_GPU && sort->gpu.ties == NULL)
+		end = Min(end, gpusort_gpu_session_chunk_end(sort->gpu.session) - sort->gpu_offset);
+	else if (sort->location != GS_ROWS_IN_MEMORY)
+		return 0;
+	return Max(end - sort->position, 0);
+}
+
+/* Is row n after the cursor, from 0, in the partition? */
+static bool
+look_at(GsSort *sort, int64 n)
+{
+	GsPartitionRows *rows = sort->partition_rows;
+
+	CHECK_FOR_INTERRUPTS();
+	gpusort_work_add(GPUSORT_WORK_ROW);
+	return get_row(sort, sort->position + n, rows->slot) && is_in_partition(rows, rows->slot);
+}
+
+/*
+ * Move the cursor to the end of the partition, as far as rows are at hand.  Many partitions end
+ * soon, so look one row ahead, then two more, four, and so on.
+ */
+static void
+skip_rows(GsSort *sort)
+{
+	int64		end = rows_at_hand(sort);
+	int64		low = 0;		/* rows that are known to be in the partition */
+
+	for (int64 step = 1; low < end; step *= 2)
+	{
+		int64		last = Min(low + step, end) - 1;
+
+		if (!look_at(sort, last))
+		{
+			end = last;
+			break;
+		}
+		low = last + 1;
+	}
+	while (low < end)
+	{
+		int64		middle = low + (end - low) / 2;
+
+		if (look_at(sort, middle))
+			low = middle + 1;
+		else
+			end = middle;
+	}
+	gpusort_sort_skip(sort, (uint32) low);
+	sort->partition_rows->nskipped += low;
+}
+
+/* A row is returned: decide whether to go on, if enough have been. */
+static inline void
+count_row(GsPartitionRows *rows)
+{
+	if (++rows->nreturned < ROWS_PER_DECISION)
+		return;
+	rows->given_up = rows->nskipped < rows->nreturned / 2;
+	rows->nreturned = rows->nskipped = 0;
+}
+
+/* The next row is of another partition. */
+static void
+begin_partition(GsPartitionRows *rows, TupleTableSlot *slot)
+{
+	gpusort_group_keys_keep(rows->partition, slot->tts_values, slot->tts_isnull);
+	rows->returned = 0;
+}
+
+bool
+gpusort_sort_next_of_partition(GsSort *sort, TupleTableSlot *slot)
+{
+	GsPartitionRows *rows = sort->partition_rows;
+
+	if (unlikely(rows == NULL))
+		rows = sort->partition_rows = create_partition_rows(sort);
+	if (sort->position == 0)
+		rows->returned = 0;		/* also when the sort is read again */
+	while (!rows->given_up)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (rows->returned == sort->spec->partition_rows)
+			skip_rows(sort);
+		if (!gpusort_sort_next(sort, true, slot))
+			return false;
+		if (rows->returned == 0 || !is_in_partition(rows, slot))
+			begin_partition(rows, slot);
+		if (rows->returned < sort->spec->partition_rows)
+		{
+			rows->returned++;
+			count_row(rows);
+			return true;
+		}
+		rows->nskipped++;
+	}
+	return gpusort_sort_next(sort, true, slot);
 }

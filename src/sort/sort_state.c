@@ -151,16 +151,12 @@ gpusort_sort_show_space(GsSort *sort)
 {
 	GsProgress *progress = sort->progress;
 	GsGpuReport gpu = {0};
-	uint32		devices = 0;
 
 	if (gpusort_sort_is_on_gpu(sort))
-	{
 		gpusort_gpu_session_report(sort->gpu.session, &gpu);
-		devices = gpusort_gpu_session_device(sort->gpu.session);
-	}
 	progress->memory_bytes = sort->cpu.rows == NULL ? 0 :
 		gpusort_memory_sort_bytes(sort->cpu.rows);
-	progress->devices = devices;
+	progress->devices = gpu.devices;
 	progress->device_bytes = gpu.device_bytes;
 	progress->file_bytes = sort->cpu.file == NULL ? 0 :
 		gpusort_run_file_kb(sort->cpu.file) * 1024;
@@ -226,6 +222,20 @@ report_memory(const GsSort *sort, GsSortReport *report)
 	strlcpy(report->method, memory_method(sort), sizeof(report->method));
 }
 
+/* The leader reports the memory or files of all processes. */
+static void
+report_shared(const GsSort *sort, GsSortReport *report)
+{
+	const GsParticipant *participant = sort->participant;
+
+	report->fetches = true;
+	report->fetch_ms = participant->ranges->wait_ms;
+	if (participant->merged)
+		gpusort_merge_member_report(participant->merger, report);
+	else
+		gpusort_shared_member_report(participant->member, sort->cpu.rows, report);
+}
+
 void
 gpusort_sort_report(GsSort *sort, GsSortReport *report)
 {
@@ -247,7 +257,7 @@ gpusort_sort_report(GsSort *sort, GsSortReport *report)
 			report_runs(&sort->cpu, report);
 			break;
 		case GS_ROWS_SHARED:
-			gpusort_participant_report(sort->participant, sort->cpu.rows, report);
+			report_shared(sort, report);
 			break;
 	}
 	if (sort->spec->group_keys > 0 && sort->ranges != NULL)
@@ -276,7 +286,7 @@ gpusort_sort_count_it(GsSort *sort)
 		return;
 	gpusort_sort_report(sort, &report);
 	/* This process need not return all of them. */
-	counts.rows = sort->location == GS_ROWS_SHARED || sort->gpu_ranges != NULL ?
+	counts.rows = sort->spec->group_keys > 0 && sort->ranges != NULL ?
 		sort->ranges->nrows : sort->nrows;
 	counts.rows += sort->ndropped;
 	counts.bytes = (uint64) report.space_kb * 1024;

@@ -39,12 +39,6 @@ struct GsTeam
 	GsSharedMerge *merge;		/* follows that */
 };
 
-static bool
-is_set(const pg_atomic_uint32 *flag)
-{
-	return pg_atomic_read_u32((pg_atomic_uint32 *) flag) != 0;
-}
-
 /* ----------------------------------------------------------------
  *		the team
  * ----------------------------------------------------------------
@@ -123,14 +117,6 @@ returns_rows(const GsParticipant *participant)
 	return participant->spec->group_keys > 0;
 }
 
-/* Write runs to the files of the team. */
-static void
-set_files(GsParticipant *participant)
-{
-	participant->target.files = participant->team->files;
-	participant->target.producer = participant->spec->process;
-}
-
 GsParticipant *
 gpusort_participant_begin(const GsSortSpec *spec, MemoryContext parent)
 {
@@ -150,7 +136,9 @@ gpusort_participant_begin(const GsSortSpec *spec, MemoryContext parent)
 		participant->team = team;
 		participant->spec = spec;
 		participant->context = context;
-		set_files(participant);
+		participant->merge = team->merge;
+		participant->target.files = team->files;
+		participant->target.producer = spec->process;
 		participant->member = gpusort_shared_member_create(team->sort, spec);
 	}
 	MemoryContextSwitchTo(caller);
@@ -177,8 +165,6 @@ gpusort_participant_end(GsParticipant *participant)
 void
 gpusort_participants_pair(GsParticipant *first, GsParticipant *second)
 {
-	first->second = second;
-	gpusort_shared_members_pair(first->member, second->member);
 	if (second->spec->team == NULL)
 		second->team->first = first->team;
 }
@@ -188,9 +174,8 @@ gpusort_participant_open(GsParticipant *participant)
 {
 	MemoryContext caller = MemoryContextSwitchTo(participant->context);
 
-	participant->team->files = gpusort_run_set_create();
+	participant->team->files = participant->target.files = gpusort_run_set_create();
 	MemoryContextSwitchTo(caller);
-	set_files(participant);
 	if (!returns_rows(participant) && !gpusort_participant_attach(participant))
 		elog(ERROR, "other processes have begun to sort before their leader");
 }
@@ -229,8 +214,6 @@ gpusort_participant_attach(GsParticipant *participant)
 	if (!participant->attached)
 		BarrierDetach(&team->barrier);
 	participant->phase = phase;
-	if (participant->second != NULL)
-		participant->second->phase = phase;
 	return phase == GS_TEAM_ADD;
 }
 
@@ -268,7 +251,7 @@ gpusort_participant_spill(GsParticipant *participant)
 bool
 gpusort_participant_wants_runs(const GsParticipant *participant)
 {
-	return is_set(&participant->team->first->spilled);
+	return pg_atomic_read_u32(&participant->team->first->spilled) != 0;
 }
 
 void
@@ -303,31 +286,6 @@ gpusort_participant_end_phase(GsParticipant *participant, GsTeamPhase phase, boo
 	return false;
 }
 
-void
-gpusort_participant_publish_rows(GsParticipant *participant, GsMemorySort *rows)
-{
-	if (participant->phase == GS_TEAM_ADD && rows != NULL &&
-		!gpusort_participant_wants_runs(participant) &&
-		!gpusort_shared_member_publish(participant->member, rows))
-		gpusort_participant_spill(participant);
-}
-
-void
-gpusort_participant_place_rows(GsParticipant *participant, GsMemorySort *rows)
-{
-	/* Who has come later has no rows. */
-	if (participant->phase == GS_TEAM_ADD && !gpusort_participant_wants_runs(participant) &&
-		!gpusort_shared_member_place(participant->member, rows))
-		gpusort_participant_spill(participant);
-}
-
-void
-gpusort_participant_take_back_rows(GsParticipant *participant, GsMemorySort *rows)
-{
-	if (rows != NULL)
-		gpusort_budget_set_published(gpusort_memory_sort_budget(rows), false);
-}
-
 bool
 gpusort_participant_is_alone(const GsParticipant *participant)
 {
@@ -335,77 +293,12 @@ gpusort_participant_is_alone(const GsParticipant *participant)
 	return !returns_rows(participant) && !has_others(participant->team);
 }
 
-void
-gpusort_participant_settle_runs(GsParticipant *participant, GsCpuSort *sort)
-{
-	gpusort_merge_reduce_runs(participant->team->merge, sort);
-}
-
-void
-gpusort_participant_publish_runs(GsParticipant *participant, const GsCpuSort *sort)
-{
-	GsTeam	   *team = participant->team;
-	MemoryContext caller = MemoryContextSwitchTo(participant->context);
-
-	participant->merger = gpusort_merge_member_create(team->merge, participant->spec,
-													  team->files);
-	if (participant->phase <= GS_TEAM_OPEN)
-		gpusort_merge_member_publish(participant->merger, sort);
-	MemoryContextSwitchTo(caller);
-}
-
-void
-gpusort_participant_open_rows(GsParticipant *participant, GsMemorySort *rows)
-{
-	participant->ranges = gpusort_shared_member_prepare(participant->member, rows);
-}
-
-void
-gpusort_participant_open_runs(GsParticipant *participant)
-{
-	if (participant->second != NULL)
-		gpusort_merge_members_pair(participant->merger, participant->second->merger);
-	participant->merged = true;
-	participant->ranges = gpusort_merge_member_open(participant->merger);
-}
-
-GsGpuRanges *
-gpusort_participant_open_session(GsParticipant *participant, const GsGpuRows *rows)
-{
-	GsTeam	   *team = participant->team;
-	GsGpuRanges *ranges = gpusort_gpu_ranges_create(rows, participant->spec, team->ranges,
-													team->processes);
-
-	participant->ranges = gpusort_gpu_ranges_to_read(ranges);
-	return ranges;
-}
-
-void
-gpusort_participant_make_ranges(GsParticipant *participant)
-{
-	if (participant->second != NULL)
-		gpusort_ranges_pair(participant->ranges, participant->second->ranges);
-	if (participant->spec->team != NULL && !returns_rows(participant))
-		gpusort_ranges_make(participant->ranges);
-}
-
-/* ----------------------------------------------------------------
- *		reading
- * ----------------------------------------------------------------
- */
-
 GsRanges *
-gpusort_participant_read(GsParticipant *participant)
+gpusort_participant_open_session(const GsParticipant *participant, const GsGpuRows *rows)
 {
-	gpusort_ranges_begin_reading(participant->ranges);
-	return participant->ranges;
-}
+	GsTeam	   *team = participant->team;
 
-GsReason
-gpusort_participant_overflow(const GsParticipant *participant)
-{
-	return participant->merged ?
-		gpusort_shared_merge_overflow(participant->team->merge) : GS_REASON_NONE;
+	return gpusort_gpu_ranges_create(rows, participant->spec, team->ranges, team->processes);
 }
 
 void
@@ -413,16 +306,4 @@ gpusort_participant_stop(GsParticipant *participant)
 {
 	gpusort_shared_ranges_stop(participant->team->ranges);
 	gpusort_participant_leave(participant);
-}
-
-void
-gpusort_participant_report(const GsParticipant *participant, const GsMemorySort *rows,
-						   GsSortReport *report)
-{
-	report->fetches = true;
-	report->fetch_ms = participant->ranges->wait_ms;
-	if (participant->merged)
-		gpusort_merge_member_report(participant->merger, report);
-	else
-		gpusort_shared_member_report(participant->member, rows, report);
 }

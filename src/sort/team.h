@@ -74,8 +74,6 @@ typedef enum GsTeamPhase
 typedef struct GsParticipant
 {
 	GsTeam	   *team;
-	struct GsParticipant *second;	/* of the same process, in the second team
-									 * of a pair; or NULL */
 	const GsSortSpec *spec;
 	MemoryContext context;
 	bool		attached;
@@ -83,9 +81,10 @@ typedef struct GsParticipant
 	GsRunTarget target;			/* where it writes runs */
 
 	GsSharedMember *member;		/* of the sort in memory */
+	GsSharedMerge *merge;
 	GsMergeMember *merger;		/* of the merge, or NULL */
 	bool		merged;			/* are runs merged together? */
-	GsRanges   *ranges;
+	GsRanges   *ranges;			/* in READ */
 } GsParticipant;
 
 /* ---- The team, in any process ---- */
@@ -162,63 +161,17 @@ extern int64 gpusort_participant_dropped(const GsParticipant *participant);
 extern bool gpusort_participant_end_phase(GsParticipant *participant, GsTeamPhase phase,
 										  bool *chosen);
 
-/*
- * After the last row, those of this process are in memory, or 'rows' is NULL.  In ADD: publish
- * them, so that the others can access them.  In PLACE: place them in ranges.  Both do nothing if
- * the team is spilled or the participant has come later, and spill it if there is no memory.  If it
- * is spilled after PLACE, take them back: nobody accesses them any more, so that their memory can
- * be freed.
- */
-extern void gpusort_participant_publish_rows(GsParticipant *participant, GsMemorySort *rows);
-extern void gpusort_participant_place_rows(GsParticipant *participant, GsMemorySort *rows);
-extern void gpusort_participant_take_back_rows(GsParticipant *participant, GsMemorySort *rows);
-
 /* Has no other process come in time, in a team whose leader reads all rows? */
 extern bool gpusort_participant_is_alone(const GsParticipant *participant);
 
-/*
- * If the team is spilled, the rows of this process are in runs.  In
- * SETTLE: let there be no more runs than can be merged.  In OPEN: let the others find them.
- */
-extern void gpusort_participant_settle_runs(GsParticipant *participant, GsCpuSort *sort);
-extern void gpusort_participant_publish_runs(GsParticipant *participant,
-											 const GsCpuSort *sort);
-
-/*
- * In READ: prepare to sort ranges of rows in memory, which must remain until the leader has read
- * them; to merge ranges of runs; or to take ranges of a GPU session.
- */
-extern void gpusort_participant_open_rows(GsParticipant *participant, GsMemorySort *rows);
-extern void gpusort_participant_open_runs(GsParticipant *participant);
-extern GsGpuRanges *gpusort_participant_open_session(GsParticipant *participant,
-													 const GsGpuRows *rows);
-
-/*
- * Then, of a pair in the first one: make ranges until none is left, in a worker whose leader reads
- * all of them.
- */
-extern void gpusort_participant_make_ranges(GsParticipant *participant);
-
-/*
- * In the leader, after that: begin to read all rows.  With spec->group_keys, in each process:
- * of ranges that it takes.
- */
-extern GsRanges *gpusort_participant_read(GsParticipant *participant);
-
-/* If they come from runs: returns why rows of any process are on disk; or GS_REASON_NONE. */
-extern GsReason gpusort_participant_overflow(const GsParticipant *participant);
+/* In READ: prepare to take ranges of a GPU session. */
+extern GsRanges *gpusort_participant_open_session(const GsParticipant *participant,
+												  const GsGpuRows *rows);
 
 /*
  * In the leader: no more rows are wanted, so the others need not sort further ranges.  If
  * rows are read nevertheless, the leader sorts their ranges.
  */
 extern void gpusort_participant_stop(GsParticipant *participant);
-
-/*
- * After sorting: report it.  'rows' are those of this process, if they are in memory.  The leader
- * reports the memory or files of all processes.
- */
-extern void gpusort_participant_report(const GsParticipant *participant,
-									   const GsMemorySort *rows, GsSortReport *report);
 
 #endif							/* GPUSORT_TEAM_H */

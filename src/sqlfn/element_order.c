@@ -455,7 +455,7 @@ order_by_radix(GsElementOrder *order, const GsArrayElements *elements,
 	chunk_shift = Min(Max(chunk_shift, MIN_CHUNK_SHIFT), MAX_CHUNK_SHIFT);
 	key_sort = gpusort_key_sort_create(unlimited,
 									   gpusort_key_plan_words(order->key_plan),
-									   chunk_shift, order->nulls_first);
+									   chunk_shift, order->nulls_first, PG_UINT32_MAX);
 	for (int i = 0; i < elements->count; i++)
 	{
 		uint64	   *key = gpusort_key_sort_next_key(key_sort);

@@ -157,6 +157,16 @@ foreach my $way (\@in_memory, \@on_disk)
 }
 leaves_nothing($node, 'queries that end early');
 
+# Each row counts once, also one that its process has kept and the leader has not.
+foreach my $limit ('ALL', 2000)
+{
+	my $counted = $node->safe_psql('postgres', join('; ', 'SELECT pg_stat_gpusort_reset()', $parallel, $in_memory[1],
+		"SELECT count(*) FROM (SELECT id FROM keys ORDER BY random LIMIT $limit) s",
+		'SELECT sum(rows) - (SELECT count(*) FROM keys) FROM pg_stat_gpusort'));
+
+	like($counted, qr/(^|\n)0$/, "rows counted with LIMIT $limit");
+}
+
 # A leader that reads nothing merges with the others nevertheless.
 {
 	my @workers = (@on_disk[1, 2], 'SET parallel_leader_participation = off');

@@ -255,7 +255,7 @@ start_workers(GsIndexBuild *build)
 	GsBuildWorkers *workers;
 
 	if (build->nworkers == 0 ||
-		!gpusort_parallel_sort_open(&parallel, build->producer.sort, 0))
+		!gpusort_parallel_sort_open(&parallel, build->producer.sort))
 		return;
 	workers = palloc0(sizeof(GsBuildWorkers));
 	EnterParallelMode();

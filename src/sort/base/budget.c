@@ -264,13 +264,6 @@ gpusort_budget_create(Size limit)
 	return budget;
 }
 
-/* Memory context callback: the process that has created a group ends it. */
-static void
-end_group(void *arg)
-{
-	gpusort_warm_memory_end_group(arg);
-}
-
 GsSharedBudget *
 gpusort_budget_create_group(Size limit, Size extra)
 {
@@ -281,7 +274,7 @@ gpusort_budget_create_group(Size limit, Size extra)
 
 	if (!gpusort_warm_memory_create_group(group))
 		return NULL;
-	callback->func = end_group;
+	callback->func = gpusort_warm_memory_end_group;
 	callback->arg = group;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
 	shared = (GsSharedBudget *) gpusort_warm_memory_take(group, size);
@@ -301,12 +294,6 @@ gpusort_budget_create_shared(GsSharedBudget *shared)
 	budget->shared = shared;
 	budget->granted = 0;
 	return budget;
-}
-
-void
-gpusort_budget_set_published(GsBudget *budget, bool published)
-{
-	budget->published = published;
 }
 
 bool

@@ -33,7 +33,10 @@ typedef struct GsBudget
 								 * unless it is shared */
 	Size		used;			/* bytes reserved; never more than granted */
 	GsSharedBudget *shared;		/* to which it belongs, or NULL */
-	bool		published;		/* do other processes access its blocks? */
+	bool		published;		/* do other processes access its blocks?  Then
+								 * they remain until the shared memory ends,
+								 * whatever happens to this process.  Set by
+								 * who shares them */
 	bool		out_of_memory;	/* the system had no memory left */
 	uint32		allocations;	/* so far, see service/fault.h */
 	GsMapping  *mappings;		/* those in use */
@@ -55,12 +58,8 @@ extern GsBudget *gpusort_budget_create(Size limit);
  */
 extern GsSharedBudget *gpusort_budget_create_group(Size limit, Size extra);
 
-/*
- * Create a budget of this process in such memory.  While it is published, its blocks
- * remain until the memory ends, whatever happens to this process.
- */
+/* Create a budget of this process in such memory. */
 extern GsBudget *gpusort_budget_create_shared(GsSharedBudget *shared);
-extern void gpusort_budget_set_published(GsBudget *budget, bool published);
 
 /* Ask for more of what processes share.  Returns false if less than 'size' is left. */
 extern bool gpusort_budget_get_granted(GsBudget *budget, Size size);

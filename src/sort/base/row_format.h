@@ -189,24 +189,6 @@ extern void gpusort_row_format_read_columns(const GsRowFormat *format,
 											const AttrNumber *attnos, int n,
 											Datum *values, bool *isnull);
 
-/* The same, inline for the most common rows: words without NULLs. */
-static inline void
-gpusort_row_format_read_columns_fast(const GsRowFormat *format, char *row,
-									 const uint8 *bitmap, const AttrNumber *attnos,
-									 int n, Datum *values, bool *isnull)
-{
-	if (unlikely(!format->only_words || bitmap != NULL))
-	{
-		gpusort_row_format_read_columns(format, row, bitmap, attnos, n, values, isnull);
-		return;
-	}
-	for (int i = 0; i < n; i++)
-	{
-		memcpy(&values[i], row + (attnos[i] - 1) * sizeof(Datum), sizeof(Datum));
-		isnull[i] = false;
-	}
-}
-
 /*
  * Packed rows: the fixed part, the NULL bitmap, and then the values of variable
  * length.  The first row starts at a multiple of packed_align, and the others
@@ -264,7 +246,7 @@ gpusort_row_format_pack_fast(const GsRowFormat *format, const Datum *values,
 	return format->packed_bytes;
 }
 
-/* Read a row, or some of its columns, as a stored one. */
+/* Read a row, or some of its columns, as a stored one; inline for words without NULLs. */
 static inline void
 gpusort_row_format_unpack(const GsRowFormat *format, char *row, Datum *values, bool *isnull)
 {
@@ -276,8 +258,18 @@ static inline void
 gpusort_row_format_unpack_columns(const GsRowFormat *format, char *row,
 								  const AttrNumber *attnos, int n, Datum *values, bool *isnull)
 {
-	gpusort_row_format_read_columns_fast(format, row, gpusort_row_format_nulls(format, row),
-										 attnos, n, values, isnull);
+	const uint8 *bitmap = gpusort_row_format_nulls(format, row);
+
+	if (unlikely(!format->only_words || bitmap != NULL))
+	{
+		gpusort_row_format_read_columns(format, row, bitmap, attnos, n, values, isnull);
+		return;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		memcpy(&values[i], row + (attnos[i] - 1) * sizeof(Datum), sizeof(Datum));
+		isnull[i] = false;
+	}
 }
 
 /*

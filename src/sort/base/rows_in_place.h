@@ -4,6 +4,7 @@
  *		Rows of a sort, in sorted order, where they are in memory.
  *
  * So a reader need not ask for each where it is.  They are stored or packed rows (row_format.h).
+ * Processes tell each other of their rows in this way, if these are in shared memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,24 +16,30 @@
 /* Some rows, number 0 to nrows - 1. */
 typedef struct GsRowsInPlace
 {
-	const struct GsRowFormat *format;
+	const struct GsRowFormat *format;	/* set by who reads them */
 	uint32		nrows;
-	const char *first;			/* row 0 */
+	char	   *first;			/* row 0 */
 
 	/* Where the others are.  One of these is set. */
 	Size		row_bytes;		/* one behind the other, of this length */
 	const uint32 *lengths;		/* one behind the other, of these lengths */
-	char	   *const *addresses;	/* anywhere */
+	char	  **addresses;		/* anywhere */
 
 	/* Where the NULL bitmaps are: one of these, or none if no row has a NULL. */
 	uint32		null_offset;	/* in each row */
-	const uint8 *nulls;			/* one after the other */
+	uint8	   *nulls;			/* one after the other */
 
 	/*
 	 * Can other processes read them, at the same addresses, and do they stay
 	 * after the cursor has moved on?  See gpusort_sort_lend().
 	 */
 	bool		lasting;
+
+	/*
+	 * Of rows that only the chunks of a GPU session have, the position of row
+	 * 0 there.
+	 */
+	int64		position;
 } GsRowsInPlace;
 
 /*
@@ -93,7 +100,7 @@ gpusort_rows_from_place(const GsRowsInPlace *rows, GsRowPlace place, uint32 n)
 	GsRowsInPlace some = *rows;
 
 	some.nrows = n;
-	some.first = place.row;
+	some.first = unconstify(char *, place.row);
 	if (some.lengths != NULL)
 		some.lengths += place.number;
 	if (some.addresses != NULL)

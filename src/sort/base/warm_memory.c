@@ -564,8 +564,10 @@ gpusort_warm_memory_create_group(GsWarmGroup *group)
 }
 
 void
-gpusort_warm_memory_end_group(const GsWarmGroup *group)
+gpusort_warm_memory_end_group(void *arg)
 {
+	const GsWarmGroup *group = arg;
+
 	if (state != NULL)
 		return_blocks(group->pid, group->number);
 }
@@ -605,27 +607,32 @@ gpusort_warm_memory_status(GsWarmMemoryStatus *status)
  * ----------------------------------------------------------------
  */
 
-/* Take a free block that is due to be given back.  Returns -1 if there is none. */
+/*
+ * Take a free block that is due to be given back, or else one with ordinary pages.  Sorts take the
+ * first blocks first.  Returns -1 if there is none.
+ */
 static int
-take_due(void)
+take_for_worker(bool due)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	int			due = -1;
+	int			found = -1;
 
 	LWLockAcquire(lock, LW_EXCLUSIVE);
-	for (int b = nwarm - 1; b >= 0 && due < 0; b--)
+	for (int i = 0; i < nwarm && found < 0; i++)
 	{
+		int			b = due ? nwarm - 1 - i : i;
 		const WarmBlock *block = &state->blocks[b];
+		bool		wanted = due ?
+			TimestampDifferenceExceeds(block->free_since, now, gpusort_warm_memory_timeout * 1000) :
+			!block->huge;
 
-		if (block->warm && block->pid == 0 &&
-			TimestampDifferenceExceeds(block->free_since, now,
-									   gpusort_warm_memory_timeout * 1000))
-			due = b;
+		if (block->warm && block->pid == 0 && wanted)
+			found = b;
 	}
-	if (due >= 0)
-		set_owner(due, 1, MyProcPid, 0);
+	if (found >= 0)
+		set_owner(found, 1, MyProcPid, 0);
 	LWLockRelease(lock);
-	return due;
+	return found;
 }
 
 /* Return a block, whose time without use goes on. */
@@ -643,32 +650,12 @@ give_back(void)
 {
 	int			block;
 
-	while ((block = take_due()) >= 0)
+	while ((block = take_for_worker(true)) >= 0)
 	{
 		cool_down(block_address(block), BLOCK_BYTES);
 		state->blocks[block].warm = state->blocks[block].huge = false;
 		release_block(block);
 	}
-}
-
-/* Take a free block with ordinary pages.  Returns -1 if there is none. */
-static int
-take_ordinary(void)
-{
-	int			found = -1;
-
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	for (int b = 0; b < nwarm && found < 0; b++)
-	{
-		const WarmBlock *block = &state->blocks[b];
-
-		if (block->warm && !block->huge && block->pid == 0)
-			found = b;
-	}
-	if (found >= 0)
-		set_owner(found, 1, MyProcPid, 0);
-	LWLockRelease(lock);
-	return found;
 }
 
 /* Make huge pages of ordinary ones, unless the system has none. */
@@ -678,7 +665,7 @@ make_free_blocks_huge(void)
 	int			block;
 	bool		made = true;
 
-	while (made && !ShutdownRequestPending && (block = take_ordinary()) >= 0)
+	while (made && !ShutdownRequestPending && (block = take_for_worker(false)) >= 0)
 	{
 		made = make_huge(block);
 		release_block(block);

@@ -46,9 +46,9 @@ typedef struct GsWarmGroup
 	uint32		number;
 } GsWarmGroup;
 
-/* Returns false if the library is not preloaded. */
+/* Returns false if the library is not preloaded.  end_group() is a memory context callback. */
 extern bool gpusort_warm_memory_create_group(GsWarmGroup *group);
-extern void gpusort_warm_memory_end_group(const GsWarmGroup *group);
+extern void gpusort_warm_memory_end_group(void *group);
 
 /*
  * Take 'size' bytes, a multiple of GPUSORT_WARM_BLOCK_BYTES.  The address is a multiple of it as

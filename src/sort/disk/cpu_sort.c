@@ -106,6 +106,12 @@ end_rows(GsCpuSort *sort)
  * ----------------------------------------------------------------
  */
 
+static GsSortedRun *
+run_at(const GsCpuSort *sort, int index)
+{
+	return list_nth(sort->runs, index);
+}
+
 /* Begin an empty list of runs, in a file. */
 static void
 begin_file(GsCpuSort *sort)
@@ -117,9 +123,7 @@ begin_file(GsCpuSort *sort)
 	sort->file = gpusort_run_file_create(sort->spec, sort->format, sort->limit, sort->target);
 	sort->reader_bytes = gpusort_run_file_reader_bytes(sort->limit, together);
 	sort->merge_order = Max(sort->limit / sort->reader_bytes, MIN_MERGE_ORDER);
-	sort->size_of_runs = 16;
-	sort->runs = palloc(sort->size_of_runs * sizeof(GsSortedRun *));
-	sort->nruns = 0;
+	sort->runs = NIL;
 	sort->nrows = 0;
 	MemoryContextSwitchTo(caller);
 }
@@ -128,8 +132,9 @@ begin_file(GsCpuSort *sort)
 static void
 end_file(GsCpuSort *sort)
 {
-	for (int i = 0; i < sort->nruns; i++)
-		gpusort_sorted_run_free(sort->runs[i]);
+	for (int i = 0; i < list_length(sort->runs); i++)
+		gpusort_sorted_run_free(run_at(sort, i));
+	list_free(sort->runs);
 	gpusort_run_file_close(sort->file);
 	if (sort->merge_context != NULL)
 		MemoryContextDelete(sort->merge_context);
@@ -137,6 +142,7 @@ end_file(GsCpuSort *sort)
 	sort->merge = NULL;
 	sort->cursor = NULL;
 	sort->file = NULL;
+	sort->runs = NIL;
 }
 
 void
@@ -177,16 +183,10 @@ gpusort_cpu_sort_begin_anew(GsCpuSort *sort)
 static void
 insert_run(GsCpuSort *sort, GsSortedRun *run, int index)
 {
-	if (sort->nruns == sort->size_of_runs)
-	{
-		sort->size_of_runs *= 2;
-		sort->runs = repalloc_huge(sort->runs, sort->size_of_runs *
-								   sizeof(GsSortedRun *));
-	}
-	memmove(&sort->runs[index + 1], &sort->runs[index],
-			(sort->nruns - index) * sizeof(GsSortedRun *));
-	sort->runs[index] = run;
-	sort->nruns++;
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	sort->runs = list_insert_nth(sort->runs, index, run);
+	MemoryContextSwitchTo(caller);
 }
 
 void
@@ -194,7 +194,7 @@ gpusort_cpu_sort_end_run(GsCpuSort *sort, int index)
 {
 	GsSortedRun *run = gpusort_run_file_end(sort->file);
 
-	Assert(index <= sort->nruns);
+	Assert(index <= list_length(sort->runs));
 	if (run == NULL)
 		return;
 	sort->nrows += run->nrows;
@@ -223,7 +223,7 @@ begin_merge(GsCpuSort *sort, int first, int nruns)
 	all->windows = gpusort_run_windows_alloc(nruns, sort->limit);
 	all->slices = palloc0(nruns * sizeof(GsRunSlice));
 	for (int i = 0; i < nruns; i++)
-		all->slices[i].run = *sort->runs[first + i];
+		all->slices[i].run = *run_at(sort, first + i);
 	sort->merge = gpusort_run_merge_begin(sort->spec, sort->format, all);
 	MemoryContextSwitchTo(caller);
 }
@@ -235,14 +235,14 @@ end_merge(GsCpuSort *sort, int first, int nruns, GsSortedRun *merged)
 	MemoryContextDelete(sort->merge_context);
 	sort->merge_context = NULL;
 	sort->merge = NULL;
-	for (int i = first; i < first + nruns; i++)
+	for (int i = 0; i < nruns; i++)
 	{
-		merged->level = Max(merged->level, sort->runs[i]->level + 1);
-		gpusort_sorted_run_free(sort->runs[i]);
+		GsSortedRun *run = run_at(sort, first);
+
+		merged->level = Max(merged->level, run->level + 1);
+		gpusort_sorted_run_free(run);
+		sort->runs = list_delete_nth_cell(sort->runs, first);
 	}
-	memmove(&sort->runs[first], &sort->runs[first + nruns],
-			(sort->nruns - first - nruns) * sizeof(GsSortedRun *));
-	sort->nruns -= nruns;
 	insert_run(sort, merged, first);
 }
 
@@ -270,11 +270,11 @@ find_smallest(const GsCpuSort *sort, int nruns)
 	uint64		fewest = PG_UINT64_MAX;
 	int			smallest = 0;
 
-	for (int i = 0; i < sort->nruns; i++)
+	for (int i = 0; i < list_length(sort->runs); i++)
 	{
-		bytes += sort->runs[i]->bytes;
+		bytes += run_at(sort, i)->bytes;
 		if (i >= nruns)
-			bytes -= sort->runs[i - nruns]->bytes;
+			bytes -= run_at(sort, i - nruns)->bytes;
 		if (i >= nruns - 1 && bytes < fewest)
 		{
 			fewest = bytes;
@@ -296,13 +296,13 @@ find_level(const GsCpuSort *sort)
 	int			found = -1;
 	int			alike = 0;
 
-	for (int i = 0; i < sort->nruns; i++)
+	for (int i = 0; i < list_length(sort->runs); i++)
 	{
-		int			level = sort->runs[i]->level;
+		int			level = run_at(sort, i)->level;
 
-		alike = i > 0 && sort->runs[i - 1]->level == level ? alike + 1 : 1;
+		alike = i > 0 && run_at(sort, i - 1)->level == level ? alike + 1 : 1;
 		if (alike == sort->merge_order &&
-			(found < 0 || level < sort->runs[found]->level))
+			(found < 0 || level < run_at(sort, found)->level))
 			found = i - sort->merge_order + 1;
 	}
 	return found >= 0 ? found : find_smallest(sort, sort->merge_order);
@@ -311,9 +311,9 @@ find_level(const GsCpuSort *sort)
 void
 gpusort_cpu_sort_reduce_runs(GsCpuSort *sort, int most)
 {
-	while (sort->nruns > most)
+	while (list_length(sort->runs) > most)
 	{
-		int			nruns = Min(sort->merge_order, sort->nruns - most + 1);
+		int			nruns = Min(sort->merge_order, list_length(sort->runs) - most + 1);
 
 		merge_runs(sort, find_smallest(sort, nruns), nruns, false);
 	}
@@ -325,7 +325,7 @@ gpusort_cpu_sort_limit_runs(GsCpuSort *sort)
 	Size		most = Max(sort->limit / WAITING_DIVISOR / WAITING_RUN_BYTES,
 						   2 * sort->merge_order);
 
-	if (sort->nruns >= most)
+	if (list_length(sort->runs) >= most)
 		merge_runs(sort, find_level(sort), sort->merge_order, false);
 }
 
@@ -338,10 +338,12 @@ bool
 gpusort_cpu_sort_sort_rows(GsCpuSort *sort)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->rows_context);
-	bool		sorted = gpusort_memory_sort_sort(sort->rows);
+	uint32		nrows = gpusort_memory_sort_count(sort->rows);
+	uint32		sorted;
+	bool		done = gpusort_memory_sort_sort(sort->rows, 0, nrows, &sorted);
 
 	MemoryContextSwitchTo(caller);
-	return sorted;
+	return done;
 }
 
 /* Write the first rows in sorted order as a run. */
@@ -357,25 +359,34 @@ write_sorted(GsCpuSort *sort, uint32 nrows)
 		CHECK_FOR_INTERRUPTS();
 		gpusort_run_file_put_row(sort->file, row, bitmap, sort->format->fixed_bytes);
 	}
-	gpusort_cpu_sort_end_run(sort, sort->nruns);
+	gpusort_cpu_sort_end_run(sort, list_length(sort->runs));
+}
+
+static void
+raise_out_of_memory(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory"),
+			 errdetail("Failed while sorting rows.")));
 }
 
 void
 gpusort_cpu_sort_write_rows(GsCpuSort *sort)
 {
-	int64		nrows;
+	uint32		nrows;
+	uint32		sorted;
 	MemoryContext caller;
 
 	if (sort->rows == NULL)
 		return;
 	nrows = gpusort_memory_sort_count(sort->rows);
 	caller = MemoryContextSwitchTo(sort->rows_context);
-	for (int64 first = 0; first < nrows;)
+	for (uint32 first = 0; first < nrows; first += sorted)
 	{
-		uint32		sorted = gpusort_memory_sort_sort_from(sort->rows, first);
-
+		if (!gpusort_memory_sort_sort(sort->rows, first, 1, &sorted))
+			raise_out_of_memory();
 		write_sorted(sort, sorted);
-		first += sorted;
 	}
 	MemoryContextSwitchTo(caller);
 	end_rows(sort);
@@ -387,7 +398,7 @@ write_row(GsCpuSort *sort, const Datum *values, const bool *isnull)
 {
 	gpusort_run_file_begin(sort->file, false);
 	gpusort_run_file_put(sort->file, values, isnull);
-	gpusort_cpu_sort_end_run(sort, sort->nruns);
+	gpusort_cpu_sort_end_run(sort, list_length(sort->runs));
 	gpusort_cpu_sort_limit_runs(sort);
 }
 
@@ -396,11 +407,16 @@ static void
 reduce_limit(GsCpuSort *sort)
 {
 	if (sort->rows_limit <= MIN_LIMIT)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed while sorting rows.")));
+		raise_out_of_memory();
 	sort->rows_limit = Max(sort->rows_limit / LIMIT_DIVISOR, MIN_LIMIT);
+}
+
+void
+gpusort_cpu_sort_overflow(GsCpuSort *sort, GsReason reason)
+{
+	gpusort_cpu_sort_begin_runs(sort, reason);
+	gpusort_cpu_sort_write_rows(sort);
+	gpusort_cpu_sort_limit_runs(sort);
 }
 
 void
@@ -427,14 +443,6 @@ gpusort_cpu_sort_add(GsCpuSort *sort, const Datum *values, const bool *isnull)
 	}
 }
 
-void
-gpusort_cpu_sort_overflow(GsCpuSort *sort, GsReason reason)
-{
-	gpusort_cpu_sort_begin_runs(sort, reason);
-	gpusort_cpu_sort_write_rows(sort);
-	gpusort_cpu_sort_limit_runs(sort);
-}
-
 /* ----------------------------------------------------------------
  *		sorting and reading
  * ----------------------------------------------------------------
@@ -455,7 +463,7 @@ open_cursor(GsCpuSort *sort)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
-	sort->cursor = gpusort_run_cursor_create(sort->format, sort->runs[0]);
+	sort->cursor = gpusort_run_cursor_create(sort->format, run_at(sort, 0));
 	MemoryContextSwitchTo(caller);
 }
 
@@ -463,9 +471,9 @@ open_cursor(GsCpuSort *sort)
 static void
 begin_last_merge(GsCpuSort *sort)
 {
-	for (int i = 0; i < sort->nruns; i++)
-		sort->runs[i]->frozen = true;
-	begin_merge(sort, 0, sort->nruns);
+	for (int i = 0; i < list_length(sort->runs); i++)
+		run_at(sort, i)->frozen = true;
+	begin_merge(sort, 0, list_length(sort->runs));
 }
 
 void
@@ -474,15 +482,15 @@ gpusort_cpu_sort_perform(GsCpuSort *sort)
 	if (sort->file == NULL)
 		return;
 	gpusort_cpu_sort_reduce_runs(sort, sort->merge_order);
-	if (sort->nruns == 0)
+	if (sort->runs == NIL)
 		return;
 	if (!sort->spec->random_access)
 	{
 		begin_last_merge(sort);
 		return;
 	}
-	if (sort->nruns > 1 || !sort->runs[0]->frozen)
-		merge_runs(sort, 0, sort->nruns, true);
+	if (list_length(sort->runs) > 1 || !run_at(sort, 0)->frozen)
+		merge_runs(sort, 0, list_length(sort->runs), true);
 	open_cursor(sort);
 }
 

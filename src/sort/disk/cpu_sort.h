@@ -46,9 +46,7 @@ typedef struct GsCpuSort
 	Size		rows_limit;		/* of run_spec; less if the system has less */
 	Size		reader_bytes;	/* memory to read a run */
 	int			merge_order;	/* number of runs merged at a time */
-	GsSortedRun **runs;
-	int			nruns;
-	int			size_of_runs;	/* allocated length of 'runs' */
+	List	   *runs;			/* of GsSortedRun */
 	int64		nrows;			/* in runs */
 
 	/* After performing, there is either a merge or a cursor. */

@@ -49,8 +49,7 @@ struct GsExtentFile
 	bool		opened;			/* was it written by another process? */
 	GsRunTarget target;			/* if shared */
 
-	int			nsegments;
-	File	   *segments;
+	List	   *segments;		/* of File */
 	uint64		bytes_on_disk;	/* up to the last byte written */
 
 	GsExtent	next_unused;
@@ -84,10 +83,11 @@ gpusort_extent_file_open(Size extent_bytes, const GsRunTarget *target)
 void
 gpusort_extent_file_close(GsExtentFile *file)
 {
-	for (int i = 0; i < file->nsegments; i++)
-		FileClose(file->segments[i]);
-	if (file->segments != NULL)
-		pfree(file->segments);
+	ListCell   *lc;
+
+	foreach(lc, file->segments)
+		FileClose(lfirst_int(lc));
+	list_free(file->segments);
 	list_free(file->free_extents);
 	pfree(file);
 }
@@ -116,9 +116,10 @@ gpusort_extent_file_count(const GsExtentFile *file, Size bytes)
 }
 
 GsExtent
-gpusort_extent_file_alloc(GsExtentFile *file, uint32 count)
+gpusort_extent_file_alloc(GsExtentFile *file, Size bytes)
 {
 	GsExtent	first = file->next_unused;
+	uint32		count = gpusort_extent_file_count(file, bytes);
 
 	Assert(!file->opened);
 	if (count == 1 && file->free_extents != NIL)
@@ -137,9 +138,10 @@ gpusort_extent_file_alloc(GsExtentFile *file, uint32 count)
 }
 
 void
-gpusort_extent_file_free(GsExtentFile *file, GsExtent first, uint32 count)
+gpusort_extent_file_free(GsExtentFile *file, GsExtent first, Size bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(file->context);
+	uint32		count = gpusort_extent_file_count(file, bytes);
 
 	while (!file->opened && count-- > 0)
 		file->free_extents = lappend_int(file->free_extents, (int) (first + count));
@@ -156,17 +158,12 @@ static void
 add_segment(GsExtentFile *file)
 {
 	ResourceOwner caller = CurrentResourceOwner;
+	MemoryContext context;
 	char		name[MAX_NAME];
 	File		segment;
 
-	if (file->segments == NULL)
-		file->segments = MemoryContextAlloc(file->context, sizeof(File));
-	else
-		file->segments = repalloc(file->segments,
-								  (file->nsegments + 1) * sizeof(File));
-
 	CurrentResourceOwner = file->owner;
-	snprintf(name, sizeof(name), "%d.%d", file->target.producer, file->nsegments);
+	snprintf(name, sizeof(name), "%d.%d", file->target.producer, list_length(file->segments));
 	if (file->opened)
 		segment = FileSetOpen(&file->target.files, name, O_RDONLY);
 	else if (file->shared)
@@ -183,7 +180,9 @@ add_segment(GsExtentFile *file)
 				(errcode_for_file_access(),
 				 errmsg("could not open temporary file \"%s\" of a sort: %m",
 						name)));
-	file->segments[file->nsegments++] = segment;
+	context = MemoryContextSwitchTo(file->context);
+	file->segments = lappend_int(file->segments, segment);
+	MemoryContextSwitchTo(context);
 }
 
 /* Returns the segment with a byte of the file, and sets *offset to its offset there. */
@@ -192,10 +191,10 @@ find_segment(GsExtentFile *file, uint64 position, off_t * offset)
 {
 	int			number = position / SEGMENT_BYTES;
 
-	while (file->nsegments <= number)
+	while (list_length(file->segments) <= number)
 		add_segment(file);
 	*offset = position % SEGMENT_BYTES;
-	return file->segments[number];
+	return list_nth_int(file->segments, number);
 }
 
 /* How many of the bytes from a position on can be transferred at once? */

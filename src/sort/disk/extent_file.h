@@ -64,12 +64,11 @@ extern Size gpusort_extent_file_extent_bytes(const GsExtentFile *file);
 extern uint32 gpusort_extent_file_count(const GsExtentFile *file, Size bytes);
 
 /*
- * Allocate 'count' extents that follow each other, and return the first one; or free
+ * Allocate extents that follow each other for 'bytes' bytes, and return the first one; or free
  * them so that they are used again.  Freeing extents of an opened file does nothing.
  */
-extern GsExtent gpusort_extent_file_alloc(GsExtentFile *file, uint32 count);
-extern void gpusort_extent_file_free(GsExtentFile *file, GsExtent first,
-									 uint32 count);
+extern GsExtent gpusort_extent_file_alloc(GsExtentFile *file, Size bytes);
+extern void gpusort_extent_file_free(GsExtentFile *file, GsExtent first, Size bytes);
 
 /*
  * Write bytes to an extent and to those that follow it, or read them from 'offset' on.

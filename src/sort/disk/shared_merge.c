@@ -78,8 +78,6 @@ struct GsMergeMember
 	int64		nrows;
 
 	GsRunRanges *ranges;		/* NULL until all runs are published */
-	GsMergeMember *other;		/* of the same process, in a merge that is
-								 * divided into the same ranges; or NULL */
 	GsBudget   *budget;
 	Size		piece_bytes;
 	GsRunWindows windows;		/* for one range after the other */
@@ -147,14 +145,14 @@ static void
 publish_runs(GsMergeMember *member, const GsCpuSort *sort)
 {
 	GsMergeShare *share = &member->merge->shares[member->spec->process];
-	int			nruns = sort->nruns;
+	int			nruns = list_length(sort->runs);
 	GsSortedRun *runs = palloc0(Max(nruns, 1) * sizeof(GsSortedRun));
 
 	for (int r = 0; r < nruns; r++)
 	{
 		GsRunIndex *index = &runs[r].index;
 
-		runs[r] = *sort->runs[r];
+		runs[r] = *(const GsSortedRun *) list_nth(sort->runs, r);
 		index->blocks = publish_bytes(member->budget, index->blocks,
 									  index->nblocks * sizeof(GsBlockEntry));
 		index->samples = publish_bytes(member->budget, index->samples,
@@ -331,7 +329,7 @@ open_range(void *arg, int range)
 
 /* GsRangeSource.next: get the next row. */
 static bool
-next_row(void *arg, GsSortedRange *rows)
+next_row(void *arg, GsRowsInPlace *rows)
 {
 	GsMergeMember *member = arg;
 	GsOpenRange *open = member->left;
@@ -345,11 +343,8 @@ next_row(void *arg, GsSortedRange *rows)
 	member->nmerged++;
 	memset(rows, 0, sizeof(*rows));
 	rows->nrows = 1;
-	rows->packed = true;
-	if (member->format->variable)
-		rows->rows = &open->row;
-	else
-		rows->slots = open->row;
+	rows->null_offset = member->format->columns_bytes;
+	rows->addresses = &open->row;
 	return true;
 }
 
@@ -391,7 +386,7 @@ gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec, FileSe
 	caller = MemoryContextSwitchTo(member->context);
 	member->format = gpusort_row_format_create(spec);
 	member->budget = gpusort_budget_create_shared(merge->budget);
-	gpusort_budget_set_published(member->budget, true);
+	member->budget->published = true;
 	MemoryContextSwitchTo(caller);
 	return member;
 }
@@ -404,13 +399,6 @@ gpusort_merge_member_publish(GsMergeMember *member, const GsCpuSort *sort)
 	member->merge->shares[member->spec->process].overflow = sort->overflow;
 	publish_runs(member, sort);
 	MemoryContextSwitchTo(caller);
-}
-
-void
-gpusort_merge_members_pair(GsMergeMember *a, GsMergeMember *b)
-{
-	a->other = b;
-	b->other = a;
 }
 
 /* Find all runs, and divide them into ranges. */
@@ -426,23 +414,23 @@ divide_runs(GsMergeMember *member)
 
 /* Divide the runs of this merge, and if it is one of a pair, those of the other merge. */
 static void
-make_ranges(GsMergeMember *member)
+make_ranges(GsMergeMember *member, GsMergeMember *second)
 {
 	if (member->ranges != NULL)
 		return;
 	divide_runs(member);
-	if (member->other == NULL)
+	if (second == NULL)
 		return;
-	divide_runs(member->other);
-	gpusort_run_ranges_unite(member->ranges, member->other->ranges);
+	divide_runs(second);
+	gpusort_run_ranges_unite(member->ranges, second->ranges);
 }
 
 GsRanges *
-gpusort_merge_member_open(GsMergeMember *member)
+gpusort_merge_member_open(GsMergeMember *member, GsMergeMember *second)
 {
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
 
-	make_ranges(member);
+	make_ranges(member, second);
 	member->to_merge =
 		gpusort_ranges_create(member->merge->ranges, member->spec, &range_source, member,
 							  gpusort_run_ranges_count(member->ranges),

@@ -58,16 +58,11 @@ extern GsMergeMember *gpusort_merge_member_create(GsSharedMerge *merge, const Gs
 extern void gpusort_merge_member_publish(GsMergeMember *member, const GsCpuSort *sort);
 
 /*
- * Before the runs are opened: two merges with spec->group_keys, which have the same keys, will be
- * divided into the same ranges.
- */
-extern void gpusort_merge_members_pair(GsMergeMember *a, GsMergeMember *b);
-
-/*
  * After all have published their runs: open these, and prepare to merge ranges, or to read them
- * once and forward.
+ * once and forward.  'second' is a merge with spec->group_keys and the same keys, which is opened
+ * next and divided into the same ranges; or NULL.
  */
-extern GsRanges *gpusort_merge_member_open(GsMergeMember *member);
+extern GsRanges *gpusort_merge_member_open(GsMergeMember *member, GsMergeMember *second);
 
 /* End: close the files, which are not removed. */
 extern void gpusort_merge_member_end(GsMergeMember *member);

@@ -517,17 +517,13 @@ write_block(GsRunFile *file, Size next_bytes)
 
 	if (run->nrows == 0)
 	{
-		file->extent = gpusort_extent_file_alloc(file->extents,
-												 gpusort_extent_file_count(file->extents,
-																		   file->room));
+		file->extent = gpusort_extent_file_alloc(file->extents, file->room);
 		run->first = run->next = file->window_extent = file->extent;
 	}
 	block->bytes = file->end;
 	block->next = GPUSORT_NO_EXTENT;
 	if (next_bytes > 0)
-		block->next = gpusort_extent_file_alloc(file->extents,
-												gpusort_extent_file_count(file->extents,
-																		  next_bytes));
+		block->next = gpusort_extent_file_alloc(file->extents, next_bytes);
 	index_block(file);
 	go_to_next_block(file, next_bytes);
 	run->nrows += block->nrows;
@@ -738,9 +734,7 @@ gpusort_run_reader_next(GsRunReader *reader)
 		block = read_long_block(reader, extent);
 	run->next = block->next;
 	if (!run->frozen)
-		gpusort_extent_file_free(run->file, extent,
-								 gpusort_extent_file_count(run->file,
-														   block->bytes));
+		gpusort_extent_file_free(run->file, extent, block->bytes);
 	return block;
 }
 

@@ -35,11 +35,10 @@
 #define RANGES_PER_PROCESS	4
 #define MOST_FRACTIONS		8
 
-struct GsGpuRanges
+typedef struct GsGpuRanges
 {
 	const GsGpuRows *rows;
 	const GsSortSpec *spec;
-	GsRanges   *to_read;
 	int64		nchunks;
 	int64		chunks_per_range;
 	int			fractions;		/* of a chunk, each of which is a range; 1 if
@@ -49,7 +48,6 @@ struct GsGpuRanges
 	int			fraction;		/* number of it */
 	int64		chunk;			/* of the next row */
 	int64		end_chunk;		/* after the last one of the range */
-	int64		position;		/* of the rows that were returned last */
 	int64		next;			/* of the next row */
 	bool		ended;
 	bool		lost;			/* the rows */
@@ -60,7 +58,7 @@ struct GsGpuRanges
 	GsGroupKeys *group;			/* else: the first keys of that row */
 	Datum	   *values;			/* of a row */
 	bool	   *isnull;
-};
+} GsGpuRanges;
 
 /* ----------------------------------------------------------------
  *		groups
@@ -244,13 +242,13 @@ find_end_in_chunk(GsGpuRanges *ranges)
 
 /* GsRangeSource.next: tell of the rows of the next chunk. */
 static bool
-next_rows(void *arg, GsSortedRange *rows)
+next_rows(void *arg, GsRowsInPlace *rows)
 {
 	GsGpuRanges *ranges = arg;
 	int64		end = ranges->next;
 
 	memset(rows, 0, sizeof(*rows));
-	ranges->position = ranges->next;
+	rows->position = ranges->next;
 	if (!ranges->lost && !ranges->ended && ranges->chunk < ranges->nchunks)
 		end = find_end_in_chunk(ranges);
 
@@ -289,12 +287,13 @@ prepare_groups(GsGpuRanges *ranges)
 	ranges->isnull = palloc0(natts * sizeof(bool));
 }
 
-GsGpuRanges *
+GsRanges *
 gpusort_gpu_ranges_create(const GsGpuRows *rows, const GsSortSpec *spec, GsSharedRanges *shared,
 						  int processes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(rows->context);
 	GsGpuRanges *ranges = palloc0(sizeof(GsGpuRanges));
+	GsRanges   *to_read;
 	int64		wanted = processes * RANGES_PER_PROCESS;
 	int64		nranges;
 
@@ -307,21 +306,8 @@ gpusort_gpu_ranges_create(const GsGpuRows *rows, const GsSortSpec *spec, GsShare
 	nranges *= ranges->fractions;
 	prepare_groups(ranges);
 	gpusort_gpu_session_copy_chunks(rows->session);
-	ranges->to_read = gpusort_ranges_create(shared, spec, &range_source, ranges,
-											(int) nranges, 1,
-											gpusort_gpu_session_count(rows->session));
+	to_read = gpusort_ranges_create(shared, spec, &range_source, ranges, (int) nranges, 1,
+									gpusort_gpu_session_count(rows->session));
 	MemoryContextSwitchTo(caller);
-	return ranges;
-}
-
-GsRanges *
-gpusort_gpu_ranges_to_read(const GsGpuRanges *ranges)
-{
-	return ranges->to_read;
-}
-
-int64
-gpusort_gpu_ranges_position(const GsGpuRanges *ranges)
-{
-	return ranges->position;
+	return to_read;
 }

@@ -359,20 +359,14 @@ ties_are_near(const GsGpuTies *ties, int64 position)
  * ----------------------------------------------------------------
  */
 
-/* Make and enter the context of rows.  Returns that of the caller. */
-static MemoryContext
-enter_context(GsGpuRows *rows)
-{
-	rows->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort rows on a GPU",
-										  ALLOCSET_DEFAULT_SIZES);
-	return MemoryContextSwitchTo(rows->context);
-}
-
 bool
 gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsReason *reason)
 {
-	MemoryContext caller = enter_context(rows);
+	MemoryContext caller;
 
+	rows->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort rows on a GPU",
+										  ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(rows->context);
 	rows->session = gpusort_gpu_session_create(spec, reason);
 	MemoryContextSwitchTo(caller);
 	if (rows->session == NULL)
@@ -380,39 +374,18 @@ gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsReason *reason
 	return rows->session != NULL;
 }
 
-void
-gpusort_gpu_rows_attach(GsGpuRows *rows, const GsSortSpec *spec, const GsClientHandle *handle)
-{
-	MemoryContext caller = enter_context(rows);
-
-	rows->session = gpusort_gpu_session_attach(spec, *handle);
-	MemoryContextSwitchTo(caller);
-}
-
-/* Prepare to read rows, which sort() sorts, or has located if another process has sorted them. */
-static bool
-prepare(GsGpuRows *rows, const GsSortSpec *spec, bool (*sort) (GsGpuSession *session))
+bool
+gpusort_gpu_rows_sort(GsGpuRows *rows, const GsSortSpec *spec, bool sorted)
 {
 	MemoryContext caller = MemoryContextSwitchTo(rows->context);
-	bool		sorted;
+	bool		kept;
 
-	sorted = sort(rows->session);
-	if (sorted && gpusort_gpu_session_has_ties(rows->session))
+	kept = sorted ? gpusort_gpu_session_join(rows->session) :
+		gpusort_gpu_session_sort(rows->session);
+	if (kept && gpusort_gpu_session_has_ties(rows->session))
 		rows->ties = create_ties(spec, rows->session);
 	MemoryContextSwitchTo(caller);
-	return sorted;
-}
-
-bool
-gpusort_gpu_rows_sort(GsGpuRows *rows, const GsSortSpec *spec)
-{
-	return prepare(rows, spec, gpusort_gpu_session_sort);
-}
-
-bool
-gpusort_gpu_rows_join(GsGpuRows *rows, const GsSortSpec *spec)
-{
-	return prepare(rows, spec, gpusort_gpu_session_join);
+	return kept;
 }
 
 void

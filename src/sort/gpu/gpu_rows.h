@@ -28,21 +28,16 @@ typedef struct GsGpuRows
 } GsGpuRows;
 
 /*
- * Open a session, with a context below the current one.  Returns false and sets *reason if no GPU
- * is available.
+ * Open a session, or attach to spec->session, with a context below the current one.  Returns false
+ * and sets *reason if no GPU is available.
  */
 extern bool gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsReason *reason);
 
-/* In another process of the query: attach to the session.  See gpusort_gpu_session_attach(). */
-extern void gpusort_gpu_rows_attach(GsGpuRows *rows, const GsSortSpec *spec,
-									const GsClientHandle *handle);
-
 /*
- * Sort the rows.  Returns false if they are lost.  join() is for other processes, when one has
- * done this.
+ * Have the rows sorted, unless another process has had them 'sorted', and prepare to read them.
+ * Returns false if they are lost.
  */
-extern bool gpusort_gpu_rows_sort(GsGpuRows *rows, const GsSortSpec *spec);
-extern bool gpusort_gpu_rows_join(GsGpuRows *rows, const GsSortSpec *spec);
+extern bool gpusort_gpu_rows_sort(GsGpuRows *rows, const GsSortSpec *spec, bool sorted);
 
 /* No row between the one read last and a position is wanted, at which no group of ties goes on. */
 extern void gpusort_gpu_rows_seek(const GsGpuRows *rows, int64 position);
@@ -100,19 +95,12 @@ gpusort_gpu_rows_get(const GsGpuRows *rows, int64 position, Datum *values, bool 
  * that it takes (memory/shared_ranges.h).
  */
 
-typedef struct GsGpuRanges GsGpuRanges;
-
 /*
  * Prepare to read ranges of 'rows', which are sorted, by that number of processes.  Must be
- * called with the same number in all of them.  All memory is that of 'rows'.
+ * called with the same number in all of them.  All memory is that of 'rows'.  The result tells how
+ * many rows come next, and at which position of the session, but not where they are in memory.
  */
-extern GsGpuRanges *gpusort_gpu_ranges_create(const GsGpuRows *rows, const GsSortSpec *spec,
-											  GsSharedRanges *shared, int processes);
-
-/* Returns what takes them.  It tells how many rows come next, but not where they are. */
-extern GsRanges *gpusort_gpu_ranges_to_read(const GsGpuRanges *ranges);
-
-/* Returns the position in the session of the first of the rows that it has told of. */
-extern int64 gpusort_gpu_ranges_position(const GsGpuRanges *ranges);
+extern GsRanges *gpusort_gpu_ranges_create(const GsGpuRows *rows, const GsSortSpec *spec,
+										   GsSharedRanges *shared, int processes);
 
 #endif							/* GPUSORT_GPU_ROWS_H */

@@ -84,12 +84,25 @@ make_session(const GsSortSpec *spec)
 	return session;
 }
 
+/* Attach to the session of another process. */
+static GsGpuSession *
+attach(const GsSortSpec *spec)
+{
+	GsGpuSession *session = make_session(spec);
+
+	session->client = gpusort_client_attach(*spec->session);
+	session->shared = true;
+	return session;
+}
+
 GsGpuSession *
 gpusort_gpu_session_create(const GsSortSpec *spec, GsReason *reason)
 {
 	GsClientOptions options = {.expected_rows = spec->expected_rows};
 	GsGpuSession *session;
 
+	if (spec->session != NULL)
+		return attach(spec);
 	*reason = gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties);
 	if (*reason != GS_REASON_NONE)
 		return NULL;
@@ -115,28 +128,6 @@ gpusort_gpu_session_handle(GsGpuSession *session)
 {
 	session->shared = true;
 	return gpusort_client_handle(session->client);
-}
-
-GsGpuSession *
-gpusort_gpu_session_attach(const GsSortSpec *spec, GsClientHandle handle)
-{
-	GsGpuSession *session = make_session(spec);
-
-	session->client = gpusort_client_attach(handle);
-	session->shared = true;
-	return session;
-}
-
-uint32
-gpusort_gpu_session_device(const GsGpuSession *session)
-{
-	return (uint32) 1 << gpusort_client_device(session->client);
-}
-
-double
-gpusort_gpu_session_rows_put(const GsGpuSession *session)
-{
-	return session->nput;
 }
 
 GsReason

@@ -30,16 +30,12 @@ typedef struct GsGpuSession GsGpuSession;
 extern GsReason gpusort_gpu_session_check(double rows, bool ties);
 
 /*
- * Open an empty session in the current memory context.  It is closed and freed with
- * that context.  'spec' and what it points to must stay valid.  Returns NULL and sets
- * *reason if no session is available.
+ * Open an empty session in the current memory context, or attach to spec->session, that of another
+ * process of the same query.  It is closed and freed with that context.  'spec' and what it points
+ * to must stay valid.  Returns NULL and sets *reason if no session is available.
  */
 extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 												GsReason *reason);
-
-/* A bit for the session's device; and the rows that this process has put so far. */
-extern uint32 gpusort_gpu_session_device(const GsGpuSession *session);
-extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);
 
 /*
  * Add a row.  Returns false, and adds nothing, if that is not possible.
@@ -83,13 +79,10 @@ extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
  */
 
 /*
- * Attach to the session of another process of the same query, given its handle.  The
- * rows must be of the same type.  An attached process must flush the session after
- * the last row that it adds.
+ * Returns what others pass in spec->session.  Their rows must be of the same type.  An attached
+ * process must flush the session after the last row that it adds.
  */
 extern GsClientHandle gpusort_gpu_session_handle(GsGpuSession *session);
-extern GsGpuSession *gpusort_gpu_session_attach(const GsSortSpec *spec,
-												GsClientHandle handle);
 
 /*
  * In each process that has put rows, when the session takes no more: take the rows that it has not
@@ -185,12 +178,14 @@ extern int64 gpusort_gpu_session_chunk_end(const GsGpuSession *session);
 
 typedef struct GsGpuReport
 {
-	uint64		device_bytes;	/* peak of the device memory in use */
-	double		sort_ms;		/* time on the device */
+	uint32		devices;		/* a bit for the session's device */
+	double		rows_put;		/* by this process so far */
+	uint64		device_bytes;	/* after sorting: peak of the device memory */
+	double		sort_ms;		/* likewise: time on the device */
 	double		fetch_ms;		/* time waited for sorted rows so far */
 } GsGpuReport;
 
-/* After sorting: report on the session. */
+/* Report on the session. */
 extern void gpusort_gpu_session_report(const GsGpuSession *session,
 									   GsGpuReport *report);
 

@@ -110,6 +110,8 @@ gpusort_gpu_session_report(const GsGpuSession *session, GsGpuReport *report)
 {
 	const GsSlotResult *result = gpusort_client_result(session->client);
 
+	report->devices = (uint32) 1 << gpusort_client_device(session->client);
+	report->rows_put = session->nput;
 	report->device_bytes = result->device_bytes;
 	report->sort_ms = result->sort_ms;
 	report->fetch_ms = INSTR_TIME_GET_MILLISEC(session->fetch_time);

@@ -61,7 +61,7 @@ chunk_bytes(const GsKeySort *key_sort)
 
 GsKeySort *
 gpusort_key_sort_create(GsBudget *budget, unsigned words,
-						unsigned chunk_shift, bool nulls_first)
+						unsigned chunk_shift, bool nulls_first, uint32 capacity)
 {
 	GsKeySort  *key_sort = palloc0(sizeof(GsKeySort));
 
@@ -69,7 +69,7 @@ gpusort_key_sort_create(GsBudget *budget, unsigned words,
 	key_sort->words = words;
 	key_sort->chunk_shift = chunk_shift;
 	key_sort->nulls_first = nulls_first;
-	key_sort->capacity = PG_UINT32_MAX;
+	key_sort->capacity = capacity;
 	return key_sort;
 }
 
@@ -120,12 +120,6 @@ add_chunk(GsKeySort *key_sort)
 	key_sort->next_key = chunk;
 	key_sort->chunk_end = chunk + chunk_rows(key_sort) * key_sort->words;
 	return true;
-}
-
-void
-gpusort_key_sort_set_capacity(GsKeySort *key_sort, uint32 rows)
-{
-	key_sort->capacity = rows;
 }
 
 uint64 *

@@ -19,11 +19,12 @@ typedef struct GsKeySort GsKeySort;
  * Create an empty key sort in the current memory context.  It is freed with that
  * context.  Keys have 'words' words and are stored in chunks of 2^chunk_shift
  * rows.  'nulls_first' tells where rows with NULL keys sort.  All memory for keys
- * and for sorting comes from 'budget'.
+ * and for sorting comes from 'budget'.  Once there are about 'capacity' rows, no new chunk is
+ * allocated, so that further rows are refused.
  */
 extern GsKeySort *gpusort_key_sort_create(GsBudget *budget, unsigned words,
 										  unsigned chunk_shift,
-										  bool nulls_first);
+										  bool nulls_first, uint32 capacity);
 
 /*
  * Return where to write the next row's key, valid until the next call of this
@@ -39,12 +40,6 @@ extern uint64 *gpusort_key_sort_next_key(GsKeySort *key_sort);
  * adds nothing, if there is not enough memory, as above.
  */
 extern bool gpusort_key_sort_add(GsKeySort *key_sort, bool null_key);
-
-/*
- * Make the key sort refuse further rows once it has about 'rows' of them: from then
- * on it allocates no new chunk.
- */
-extern void gpusort_key_sort_set_capacity(GsKeySort *key_sort, uint32 rows);
 
 /* The number of rows added. */
 extern uint32 gpusort_key_sort_count(const GsKeySort *key_sort);

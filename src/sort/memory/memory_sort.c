@@ -103,11 +103,10 @@ gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget, unsigned ch
 		gpusort_key_sort_create(budget,
 								gpusort_key_plan_words(spec->key_plan),
 								sort->chunk_shift,
-								gpusort_key_plan_nulls_first(spec->key_plan));
+								gpusort_key_plan_nulls_first(spec->key_plan),
+								budget->shared == NULL ? (uint32) capacity : PG_UINT32_MAX);
 	sort->store = gpusort_row_store_create(budget, spec,
 										   sort->chunk_shift);
-	if (budget->shared == NULL && capacity < PG_UINT32_MAX)
-		gpusort_key_sort_set_capacity(sort->key_sort, (uint32) capacity);
 	return sort;
 }
 
@@ -166,9 +165,8 @@ gpusort_memory_sort_count(const GsMemorySort *sort)
 	return gpusort_key_sort_count(sort->key_sort);
 }
 
-/* Sort as many rows as there is memory for, from a number on, but at least 'least'. */
-static bool
-sort_some(GsMemorySort *sort, uint32 first, uint32 least)
+bool
+gpusort_memory_sort_sort(GsMemorySort *sort, uint32 first, uint32 least, uint32 *sorted)
 {
 	GsTieSorter *ties = gpusort_tie_sorter_create(sort->spec, sort->store);
 	uint32		left = gpusort_key_sort_count(sort->key_sort) - first;
@@ -179,28 +177,11 @@ sort_some(GsMemorySort *sort, uint32 first, uint32 least)
 								   ties != NULL ? gpusort_tie_sorter_sort : NULL, ties))
 		{
 			sort->entries = gpusort_key_sort_entries(sort->key_sort);
-			sort->nsorted = count;
+			*sorted = sort->nsorted = count;
 			return true;
 		}
 	}
 	return false;
-}
-
-bool
-gpusort_memory_sort_sort(GsMemorySort *sort)
-{
-	return sort_some(sort, 0, gpusort_key_sort_count(sort->key_sort));
-}
-
-uint32
-gpusort_memory_sort_sort_from(GsMemorySort *sort, uint32 first)
-{
-	if (!sort_some(sort, first, 1))
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed while sorting rows.")));
-	return sort->nsorted;
 }
 
 /* Prefetch rows at somewhat higher positions. */

@@ -47,16 +47,12 @@ extern bool gpusort_memory_sort_put(GsMemorySort *sort,
 extern GsReason gpusort_memory_sort_refusal(const GsMemorySort *sort);
 
 /*
- * Sort the rows.  Returns false if the system has no memory left.  All rows are
- * kept in that case.  Checks for interrupts.
+ * Sort the rows from a number on, or if the system has too little memory, as many of them as it has
+ * memory for.  Sets *sorted to how many, which are at the first positions from then on.  Returns
+ * false, and changes nothing, if there is no memory for 'least' rows.  Checks for interrupts.
  */
-extern bool gpusort_memory_sort_sort(GsMemorySort *sort);
-
-/*
- * Sort the rows from a number on, or if the system has too little memory, as many of them
- * as it has memory for.  Returns how many, which are at the first positions from then on.
- */
-extern uint32 gpusort_memory_sort_sort_from(GsMemorySort *sort, uint32 first);
+extern bool gpusort_memory_sort_sort(GsMemorySort *sort, uint32 first, uint32 least,
+									 uint32 *sorted);
 
 /* Bytes of the budget in use. */
 extern Size gpusort_memory_sort_bytes(const GsMemorySort *sort);

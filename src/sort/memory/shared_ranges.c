@@ -110,6 +110,10 @@ gpusort_ranges_create(GsSharedRanges *shared, const GsSortSpec *spec,
 	ranges->nslots = nslots;
 	ranges->nrows = nrows;
 	ranges->first = ranges;
+	ranges->format = gpusort_row_format_create(spec);
+	ranges->reading = -1;
+	if (nslots >= nranges)
+		ranges->starts = palloc0(Max(nranges, 1) * sizeof(int64));
 	return ranges;
 }
 
@@ -201,18 +205,6 @@ gpusort_shared_ranges_stop(GsSharedRanges *shared)
  *		reading ranges
  * ----------------------------------------------------------------
  */
-
-void
-gpusort_ranges_begin_reading(GsRanges *ranges)
-{
-	MemoryContext caller = MemoryContextSwitchTo(ranges->context);
-
-	ranges->format = gpusort_row_format_create(ranges->spec);
-	ranges->reading = -1;
-	if (ranges->nslots >= ranges->nranges)
-		ranges->starts = palloc0(Max(ranges->nranges, 1) * sizeof(int64));
-	MemoryContextSwitchTo(caller);
-}
 
 static bool
 is_ready(const GsRanges *ranges, int range)
@@ -474,12 +466,6 @@ gpusort_ranges_advance(GsRanges *ranges)
 }
 
 bool
-gpusort_ranges_can_count_keys(const GsRanges *ranges)
-{
-	return ranges->source->count_keys != NULL;
-}
-
-bool
 gpusort_ranges_count_keys(GsRanges *ranges, GsKeyCounts *counts, Datum *values, bool *isnull)
 {
 	int64		before = counts->rows;
@@ -498,30 +484,23 @@ gpusort_ranges_count_keys(GsRanges *ranges, GsKeyCounts *counts, Datum *values, 
 void
 gpusort_ranges_in_place(GsRanges *ranges, int64 position, GsRowsInPlace *rows)
 {
-	const GsRowFormat *format = ranges->format;
-	const GsSortedRange *range = &ranges->rows;
 	uint64		within;
 
 	gpusort_ranges_seek(ranges, position);
 	within = position - ranges->start;
-	memset(rows, 0, sizeof(*rows));
-	rows->format = format;
-	rows->nrows = range->nrows - within;
+	*rows = ranges->rows;
+	rows->format = ranges->format;
+	rows->nrows -= within;
 
 	/* The addresses of rows that were left are in memory of this process. */
 	rows->lasting = !ranges->left;
-	if (range->rows != NULL)
+	if (rows->addresses != NULL)
 	{
-		rows->addresses = range->rows + within;
+		rows->addresses += within;
 		rows->first = rows->addresses[0];
 	}
 	else
-	{
-		rows->row_bytes = range->packed ? format->packed_bytes : format->fixed_bytes;
-		rows->first = range->slots + within * rows->row_bytes;
-	}
-	if (range->packed)
-		rows->null_offset = format->columns_bytes;
-	else if (range->nulls != NULL)
-		rows->nulls = range->nulls + within * format->null_bytes;
+		rows->first += within * rows->row_bytes;
+	if (rows->nulls != NULL)
+		rows->nulls += within * rows->format->null_bytes;
 }

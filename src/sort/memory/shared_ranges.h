@@ -32,26 +32,12 @@
 #include "sort/base/sort_spec.h"
 #include "sort/memory/row_store.h"
 
-/*
- * Consecutive rows in sorted order, in shared memory.  They are stored or packed rows, one
- * behind the other.
- */
-typedef struct GsSortedRange
-{
-	uint32		nrows;
-	bool		packed;
-	char	   *slots;			/* rows of fixed_bytes or packed_bytes each,
-								 * or NULL */
-	char	  **rows;			/* their addresses, if their lengths differ */
-	uint8	   *nulls;			/* a NULL bitmap for each stored row, or NULL */
-} GsSortedRange;
-
 /* Some rows of a range.  Lists of pieces are linked by 'next'. */
 typedef struct GsRangePiece
 {
 	struct GsRangePiece *next;
 	Size		bytes;			/* of the memory behind this header */
-	GsSortedRange range;		/* no rows behind the last piece in use */
+	GsRowsInPlace range;		/* no rows behind the last piece in use */
 } GsRangePiece;
 
 /* In the memory that the processes share, at the same address in all of them. */
@@ -83,15 +69,14 @@ typedef struct GsRangeSource
 	 * the next ones.  next() returns false after the last ones.
 	 */
 	void		(*open) (void *arg, int range);
-	bool		(*next) (void *arg, GsSortedRange *rows);
+	bool		(*next) (void *arg, GsRowsInPlace *rows);
 
 	/* Returns the number of rows of a range; or NULL if that is not known. */
 	int64		(*count) (void *arg, int range);
 
 	/*
-	 * With spec->group_keys, instead of open(): add the first keys of the
-	 * rows to *counts, and read one of the rows, unless there is none.  NULL
-	 * if all rows must be read for that.
+	 * If ranges->counts_keys, instead of open(): add the first keys of the
+	 * rows to *counts, and read one of the rows, unless there is none.
 	 */
 	void		(*count_keys) (void *arg, int range, GsKeyCounts *counts,
 							   Datum *values, bool *isnull);
@@ -108,6 +93,8 @@ struct GsRanges
 	const GsSortSpec *spec;
 	const GsRangeSource *source;
 	void	   *arg;			/* of its functions */
+	bool		counts_keys;	/* can keys be counted without reading all
+								 * rows?  Set by who has the source */
 	MemoryContext context;		/* in which they are called */
 	int			nranges;
 	int			nslots;
@@ -131,7 +118,7 @@ struct GsRanges
 	 */
 	const GsRowFormat *format;
 	int64		start;
-	GsSortedRange rows;
+	GsRowsInPlace rows;
 	int			reading;		/* number of the range, or -1 */
 	bool		left;			/* was it left to the leader, or is it one of
 								 * this process? */
@@ -152,8 +139,8 @@ extern Size gpusort_shared_ranges_size(void);
 extern GsSharedRanges *gpusort_shared_ranges_init(void *memory);
 
 /*
- * In each process, when the rows are divided into ranges: prepare to make some, in the current
- * memory context.  An error is raised if processes have come to different ranges.
+ * In each process, when the rows are divided into ranges: prepare to make some or to read them, in
+ * the current memory context.  An error is raised if processes have come to different ranges.
  */
 extern GsRanges *gpusort_ranges_create(GsSharedRanges *shared, const GsSortSpec *spec,
 									   const GsRangeSource *source, void *arg,
@@ -179,9 +166,6 @@ extern uint32 gpusort_shared_wait_event(void);
 
 /* ---- Reading, in the leader ---- */
 
-/* Begin to read the rows of all ranges, once. */
-extern void gpusort_ranges_begin_reading(GsRanges *ranges);
-
 /* Set ranges->rows to those with a position. */
 extern void gpusort_ranges_seek(GsRanges *ranges, int64 position);
 
@@ -198,10 +182,9 @@ extern void gpusort_ranges_jump(GsRanges *ranges, int64 position);
 extern int64 gpusort_ranges_advance(GsRanges *ranges);
 
 /*
- * Instead of reading rows, if that is possible: add the first keys of the next range to *counts,
+ * Instead of reading rows, if ranges->counts_keys: add the first keys of the next range to *counts,
  * and read one of its rows, unless there is none.  Returns false if there are no more ranges.
  */
-extern bool gpusort_ranges_can_count_keys(const GsRanges *ranges);
 extern bool gpusort_ranges_count_keys(GsRanges *ranges, GsKeyCounts *counts, Datum *values,
 									  bool *isnull);
 
@@ -214,27 +197,22 @@ gpusort_ranges_get(GsRanges *ranges, int64 position, Datum *values,
 				   bool *isnull)
 {
 	const GsRowFormat *format = ranges->format;
+	const GsRowsInPlace *rows = &ranges->rows;
 	uint64		within = position - ranges->start;
 	const uint8 *bitmap = NULL;
 	char	   *row;
 
-	if (unlikely(within >= ranges->rows.nrows))
+	if (unlikely(within >= rows->nrows))
 	{
 		gpusort_ranges_seek(ranges, position);
 		within = position - ranges->start;
 	}
-	if (ranges->rows.rows != NULL)
-		row = ranges->rows.rows[within];
-	else
-		row = ranges->rows.slots + within *
-			(ranges->rows.packed ? format->packed_bytes : format->fixed_bytes);
-	if (ranges->rows.packed)
-	{
-		gpusort_row_format_unpack(format, row, values, isnull);
-		return;
-	}
-	if (ranges->rows.nulls != NULL)
-		bitmap = ranges->rows.nulls + within * format->null_bytes;
+	row = rows->addresses != NULL ? rows->addresses[within] :
+		rows->first + within * rows->row_bytes;
+	if (rows->null_offset > 0)
+		bitmap = gpusort_row_format_nulls(format, row);
+	else if (rows->nulls != NULL)
+		bitmap = rows->nulls + within * format->null_bytes;
 	gpusort_row_format_read_fast(format, row, bitmap, values, isnull);
 }
 
@@ -264,14 +242,14 @@ extern GsRangeWriter *gpusort_range_writer_create(const GsRowStore *store,
  */
 extern bool gpusort_range_writer_write(GsRangeWriter *writer,
 									   const uint64 *entries, uint32 count,
-									   GsSortedRange *range);
+									   GsRowsInPlace *range);
 
 /*
  * Instead, find these rows where they are in the store.  Their addresses are in the current memory
  * context.
  */
 extern void gpusort_range_writer_find(GsRangeWriter *writer, const uint64 *entries,
-									  uint32 count, GsSortedRange *range);
+									  uint32 count, GsRowsInPlace *range);
 
 /* ---- Ranges of merged rows: pieces of shared memory, which are used again and again ---- */
 

@@ -40,8 +40,6 @@ struct GsSharedMember
 	const GsSortSpec *spec;
 	MemoryContext context;		/* for the view and what it needs */
 	GsSharedView *view;			/* NULL until all rows are published */
-	GsSharedMember *other;		/* of the same process, in a sort that is
-								 * divided into the same ranges; or NULL */
 
 	/* Once rows have been placed. */
 	GsRangeSorter *sorter;
@@ -49,7 +47,7 @@ struct GsSharedMember
 	int64		nsorted;		/* rows of ranges that were sorted here */
 
 	/* Rows of the range that this process reads where they are. */
-	GsSortedRange left;
+	GsRowsInPlace left;
 	MemoryContext left_context; /* for their addresses */
 };
 
@@ -326,7 +324,7 @@ open_range(void *arg, int range)
 
 /* GsRangeSource.next: return all rows of the range at once. */
 static bool
-next_rows(void *arg, GsSortedRange *rows)
+next_rows(void *arg, GsRowsInPlace *rows)
 {
 	GsSharedMember *member = arg;
 
@@ -343,13 +341,6 @@ count_range(void *arg, int range)
 
 	return gpusort_shares_count(view->shares, view->nshares, range);
 }
-
-static const GsRangeSource range_source = {
-	.make = sort_range,
-	.open = open_range,
-	.next = next_rows,
-	.count = count_range
-};
 
 /* ----------------------------------------------------------------
  *		counting keys without their rows, which are all over the memory
@@ -418,7 +409,7 @@ count_keys(void *arg, int range, GsKeyCounts *counts, Datum *values, bool *isnul
 		gpusort_row_store_get(view->store, (uint32) entries[0], values, isnull);
 }
 
-static const GsRangeSource key_source = {
+static const GsRangeSource range_source = {
 	.make = sort_range,
 	.open = open_range,
 	.next = next_rows,
@@ -453,18 +444,11 @@ has_memory_for_groups(const GsSharedView *view, GsBudget *budget)
 		gpusort_budget_reserve(budget, (Size) (view->longest * row_bytes));
 }
 
-void
-gpusort_shared_members_pair(GsSharedMember *a, GsSharedMember *b)
-{
-	a->other = b;
-	b->other = a;
-}
-
 static void
-create_view(GsSharedMember *member)
+create_view(GsSharedMember *member, const GsSharedMember *other)
 {
 	GsSharedSort *shared = member->shared;
-	const GsShare *others = member->other == NULL ? NULL : member->other->shared->shares;
+	const GsShare *others = other == NULL ? NULL : other->shared->shares;
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
 
 	member->view = gpusort_shared_view_create(shared->shares, shared->nshares,
@@ -474,19 +458,19 @@ create_view(GsSharedMember *member)
 
 /* All rows, of both sorts of a pair, have been published: make a view of them. */
 static void
-make_view(GsSharedMember *member)
+make_view(GsSharedMember *member, GsSharedMember *second)
 {
 	if (member->view != NULL)
 		return;
-	create_view(member);
-	if (member->other == NULL)
+	create_view(member, second);
+	if (second == NULL)
 		return;
-	create_view(member->other);
-	gpusort_shared_views_unite(member->view, member->other->view);
+	create_view(second, member);
+	gpusort_shared_views_unite(member->view, second->view);
 }
 
 bool
-gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *rows)
+gpusort_shared_member_place(GsSharedMember *member, GsSharedMember *second, GsMemorySort *rows)
 {
 	GsSharedSort *shared = member->shared;
 	MemoryContext caller;
@@ -497,7 +481,7 @@ gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *rows)
 	if (!gpusort_shares_have_numbers(shared->shares, shared->nshares, shared->chunk_shift))
 		return false;
 	caller = MemoryContextSwitchTo(member->context);
-	make_view(member);
+	make_view(member, second);
 	view = member->view;
 	placed = has_memory_for_groups(view, gpusort_memory_sort_budget(rows)) &&
 		gpusort_shared_view_place(view, member->spec->process,
@@ -507,23 +491,23 @@ gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *rows)
 }
 
 GsRanges *
-gpusort_shared_member_prepare(GsSharedMember *member, GsMemorySort *rows)
+gpusort_shared_member_prepare(GsSharedMember *member, GsSharedMember *second, GsMemorySort *rows)
 {
 	GsSharedSort *shared = member->shared;
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
 	GsSharedView *view;
 	GsRanges   *ranges;
 
-	make_view(member);			/* in a process that has come later */
+	make_view(member, second);	/* in a process that has come later */
 	view = member->view;
 	member->sorter = range_sorter_create(view);
 	member->writer = gpusort_range_writer_create(view->store, gpusort_memory_sort_budget(rows),
 												 view->has_nulls);
 	member->left_context = AllocSetContextCreate(member->context, "pg_gpusort range",
 												 ALLOCSET_SMALL_SIZES);
-	ranges = gpusort_ranges_create(shared->ranges, member->spec,
-								   words_tell_keys(view) ? &key_source : &range_source, member,
+	ranges = gpusort_ranges_create(shared->ranges, member->spec, &range_source, member,
 								   view->nranges, GPUSORT_MAX_SLOTS, view->nrows);
+	ranges->counts_keys = words_tell_keys(view);
 	MemoryContextSwitchTo(caller);
 	return ranges;
 }

@@ -50,12 +50,6 @@ extern bool gpusort_shared_sort_fits(unsigned words, double rows, int width,
 extern GsSharedMember *gpusort_shared_member_create(GsSharedSort *shared,
 													const GsSortSpec *spec);
 
-/*
- * Before any rows are published: two sorts with spec->group_keys, whose keys are encoded alike,
- * will be divided into the same ranges.
- */
-extern void gpusort_shared_members_pair(GsSharedMember *a, GsSharedMember *b);
-
 /* Create an empty memory sort for the rows, in the current memory context. */
 extern GsMemorySort *gpusort_shared_member_begin_rows(GsSharedMember *member);
 
@@ -68,11 +62,16 @@ extern bool gpusort_shared_member_publish(GsSharedMember *member, GsMemorySort *
 /*
  * After all have published their rows: place those of this process in ranges.  Returns false if
  * there is no memory for that.
+ *
+ * 'second' is a sort with spec->group_keys whose keys are encoded alike, and which is divided into
+ * the same ranges; or NULL.  It is the next one that is placed.
  */
-extern bool gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *rows);
+extern bool gpusort_shared_member_place(GsSharedMember *member, GsSharedMember *second,
+										GsMemorySort *rows);
 
 /* After all have placed their rows: prepare to sort ranges, or to read them. */
-extern GsRanges *gpusort_shared_member_prepare(GsSharedMember *member, GsMemorySort *rows);
+extern GsRanges *gpusort_shared_member_prepare(GsSharedMember *member, GsSharedMember *second,
+											   GsMemorySort *rows);
 
 /* After sorting: report what this process has done.  The leader reports the memory of all. */
 extern void gpusort_shared_member_report(const GsSharedMember *member, const GsMemorySort *rows,

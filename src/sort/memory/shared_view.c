@@ -96,7 +96,7 @@ gpusort_share_publish(GsShare *share, const GsSortSpec *spec, GsMemorySort *rows
 	if (share->keys.nnull_keys > 0 &&
 		!separate_null_keys(share, key_sort, budget))
 		return false;
-	gpusort_budget_set_published(budget, true);
+	budget->published = true;
 	return true;
 }
 

@@ -68,7 +68,7 @@ allocate_row(GsRangeWriter *writer, Size bytes)
 
 /* Copy the NULL bitmap of a row, which may be NULL. */
 static inline void
-copy_bitmap(const GsRangeWriter *writer, GsSortedRange *range, uint32 i,
+copy_bitmap(const GsRangeWriter *writer, GsRowsInPlace *range, uint32 i,
 			const uint8 *bitmap)
 {
 	Size		bytes = writer->format->null_bytes;
@@ -81,7 +81,7 @@ copy_bitmap(const GsRangeWriter *writer, GsSortedRange *range, uint32 i,
 
 /* Allocate the arrays of a range.  Returns false if there is no memory. */
 static bool
-allocate_range(GsRangeWriter *writer, uint32 count, GsSortedRange *range)
+allocate_range(GsRangeWriter *writer, uint32 count, GsRowsInPlace *range)
 {
 	const GsRowFormat *format = writer->format;
 	Size		bytes = format->variable ? sizeof(char *) : format->fixed_bytes;
@@ -91,9 +91,12 @@ allocate_range(GsRangeWriter *writer, uint32 count, GsSortedRange *range)
 	memset(range, 0, sizeof(*range));
 	range->nrows = count;
 	if (format->variable)
-		range->rows = array;
+		range->addresses = array;
 	else
-		range->slots = array;
+	{
+		range->first = array;
+		range->row_bytes = format->fixed_bytes;
+	}
 	if (array == NULL || !writer->has_nulls)
 		return array != NULL;
 	range->nulls = gpusort_budget_alloc(writer->budget,
@@ -107,7 +110,7 @@ allocate_range(GsRangeWriter *writer, uint32 count, GsSortedRange *range)
  */
 static inline bool
 collect_rows(GsRangeWriter *writer, const uint64 *entries, uint32 count,
-			 GsSortedRange *range, bool copies)
+			 GsRowsInPlace *range, bool copies)
 {
 	for (uint32 i = 0; i < count; i++)
 	{
@@ -124,15 +127,15 @@ collect_rows(GsRangeWriter *writer, const uint64 *entries, uint32 count,
 		gpusort_work_add(copies ? bytes : sizeof(char *));
 		if (copies)
 		{
-			copy = range->slots != NULL ? range->slots + i * bytes :
+			copy = range->first != NULL ? range->first + i * bytes :
 				allocate_row(writer, bytes);
 			if (copy == NULL)
 				return false;
 			gpusort_copy_bytes(copy, row, bytes);
 			row = copy;
 		}
-		if (range->rows != NULL)
-			range->rows[i] = row;
+		if (range->addresses != NULL)
+			range->addresses[i] = row;
 		if (writer->has_nulls)
 			copy_bitmap(writer, range, i, bitmap);
 	}
@@ -141,7 +144,7 @@ collect_rows(GsRangeWriter *writer, const uint64 *entries, uint32 count,
 
 bool
 gpusort_range_writer_write(GsRangeWriter *writer, const uint64 *entries,
-						   uint32 count, GsSortedRange *range)
+						   uint32 count, GsRowsInPlace *range)
 {
 	return allocate_range(writer, count, range) &&
 		collect_rows(writer, entries, count, range, true);
@@ -149,11 +152,11 @@ gpusort_range_writer_write(GsRangeWriter *writer, const uint64 *entries,
 
 void
 gpusort_range_writer_find(GsRangeWriter *writer, const uint64 *entries,
-						  uint32 count, GsSortedRange *range)
+						  uint32 count, GsRowsInPlace *range)
 {
 	memset(range, 0, sizeof(*range));
 	range->nrows = count;
-	range->rows = palloc_extended(count * sizeof(char *), MCXT_ALLOC_HUGE);
+	range->addresses = palloc_extended(count * sizeof(char *), MCXT_ALLOC_HUGE);
 	if (writer->has_nulls)
 		range->nulls = palloc_extended(count * writer->format->null_bytes, MCXT_ALLOC_HUGE);
 	(void) collect_rows(writer, entries, count, range, false);
@@ -192,7 +195,7 @@ complete_piece(GsPieceWriter *writer)
 	writer->piece = NULL;
 	if (piece == NULL || !writer->format->variable)
 		return;
-	rows = piece->range.rows = (char **) writer->end;
+	rows = piece->range.addresses = (char **) writer->end;
 	n = piece->range.nrows;
 	for (uint32 i = 0; i < n / 2; i++)
 	{
@@ -237,9 +240,12 @@ begin_piece(GsPieceWriter *writer, Size bytes)
 	writer->next = (char *) piece + MAXALIGN(sizeof(GsRangePiece));
 	writer->end = writer->next + piece->bytes;
 	memset(&piece->range, 0, sizeof(piece->range));
-	piece->range.packed = true;
+	piece->range.null_offset = writer->format->columns_bytes;
 	if (!writer->format->variable)
-		piece->range.slots = writer->next;
+	{
+		piece->range.first = writer->next;
+		piece->range.row_bytes = writer->format->packed_bytes;
+	}
 	return true;
 }
 
