@@ -46,7 +46,7 @@
 /* The bounds of a histogram that are looked at. */
 #define MOST_BOUNDS		101
 
-/* Values of this average width, with their header, end in two words, which have 14 bytes or more. */
+/* Values of this average width, with a header, mostly end in two words of 14 to 16 bytes. */
 #define SHORT_WIDTH		12
 
 /* What the statistics say of the words of a column. */

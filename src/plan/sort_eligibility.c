@@ -317,6 +317,19 @@ columns_of_path(const PlannerInfo *root, const List *pathkeys, Relids relids)
 	return columns;
 }
 
+/* Would most rows be ties on a GPU?  Sort key 'open' is the first one that is not exact. */
+static bool
+may_tie_on_gpu(const GsSortKeys *keys, const GsTableColumn *columns, int open, double rows)
+{
+	/* Other keys follow short values. */
+	open = gpusort_key_statistics_open(keys, columns, open);
+	if (open == keys->nkeys)
+		return false;
+	return gpusort_key_statistics_few_values(columns, open + 1, rows) ||
+		(open + 1 < keys->nkeys &&
+		 !gpusort_key_statistics_tell_apart(columns, open + 1, rows));
+}
+
 /*
  * Find out where the sort will be done, and what that makes of ties.  A GPU is not used if most
  * rows would be ties.  judge_keys() in plan_swap.c finds more of these when the plan is finished,
@@ -337,12 +350,8 @@ judge_ties(const PlannerInfo *root, const Path *input, const List *pathkeys,
 	{
 		GsTableColumn *columns = columns_of_path(root, pathkeys, input->parent->relids);
 
-		/* Other keys follow short values. */
-		open = gpusort_key_statistics_open(keys, columns, open);
-		continues = open + 1 < keys->nkeys;
-		few = open < keys->nkeys && gpusort_key_statistics_few_values(columns, open + 1, rows);
-		ties = few || (gpu && continues &&
-					   !gpusort_key_statistics_tell_apart(columns, open + 1, rows));
+		few = gpusort_key_statistics_few_values(columns, open + 1, rows);
+		ties = gpu && may_tie_on_gpu(keys, columns, open, rows);
 		pfree(columns);
 	}
 	candidate->gpu = gpu && gpusort_gpu_session_check(rows, ties) == GS_REASON_NONE;
