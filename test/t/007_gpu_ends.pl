@@ -447,8 +447,9 @@ SKIP:
 			becomes_true($contained, q{SELECT wait_event ~ 'Extension|GpuSort(Sort|Pool)' FROM pg_stat_activity WHERE pid = }
 				. $session->pid);
 		}
-		# From here: a program of the server could die with it, which would count as another crash.
-		kill('STOP', outside($device)) if $state eq 'stopped';
+		# From here: a program of the server could die with it, which would count as another crash.  If the
+		# process stopped only after its parent's end, nobody would continue it.
+		stop_process(outside($device)) if $state eq 'stopped';
 		kill('KILL', outside($session->pid));
 		$session->quit;
 		wait_for_restart($contained, $before);
