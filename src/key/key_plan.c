@@ -81,6 +81,7 @@ struct GsKeyPlan
 	unsigned	string_words;	/* that the plan was made with */
 	int			enough;			/* see GsSortKeys */
 	bool		short_values;	/* likewise */
+	bool		alone;			/* likewise */
 	Size		memory;			/* of what encodings keep */
 	bool		distrusted;		/* so that no column has an encoding */
 	int			ncolumns;
@@ -135,13 +136,14 @@ null_bits(int column)
 static inline bool
 is_continued(const GsKeyPlan *plan)
 {
-	return plan->string_words > 1 || plan->short_values;
+	return !plan->alone && (plan->string_words > 1 || plan->short_values);
 }
 
 static inline unsigned
 most_bits(const GsKeyPlan *plan)
 {
-	return (plan->string_words > 1 ? GPUSORT_CPU_MAX_KEY_WORDS : FEWER_WORDS) * WORD_BITS;
+	return (is_continued(plan) && plan->string_words > 1 ?
+			GPUSORT_CPU_MAX_KEY_WORDS : FEWER_WORDS) * WORD_BITS;
 }
 
 /*
@@ -246,6 +248,7 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 	plan->string_words = string_words;
 	plan->enough = keys->enough;
 	plan->short_values = keys->short_values;
+	plan->alone = keys->alone;
 	plan->distrusted = reason != NULL && any_is_distrusted(keys);
 	plan->ncolumns = keys->nkeys;
 	plan->columns = palloc0(keys->nkeys * sizeof(GsKeyColumn));

@@ -30,6 +30,9 @@ typedef struct GsSortKeys
 								 * others; 0 if it takes all of them */
 	bool		short_values;	/* do most rows agree in strings that mostly
 								 * end in two words? */
+	bool		alone;			/* is a value that is not exact the last one in
+								 * the words, so that rows of which it is equal
+								 * have equal words? */
 } GsSortKeys;
 
 typedef struct GsKeyPlan GsKeyPlan;
@@ -53,7 +56,8 @@ typedef struct GsKeyShape
 /*
  * Make a plan, in its own memory context below the current one.  Up to
  * 'string_words' words of a string become part of the key, at least 1.  If it is more, or if
- * values are short, there are at least 2, and other keys follow a string that ends in these words.
+ * values are short, there are at least 2, and unless keys->alone is set, other keys follow a string
+ * that ends in these words.
  * Accesses the system catalogs, and so needs a transaction.
  *
  * Unless 'reason' is NULL, sets *reason to GS_REASON_TYPE if the first key has no encoding, to

@@ -422,17 +422,20 @@ begin_source(GsRunMerge *merge, uint32 number, GsSortedRun *run, char *window, S
  * again for strings that begin alike, so it encodes more.
  *
  * This is done only if the string is the first sort key.  A new plan might encode
- * sort keys before it in another way, such as an enum with new labels.
+ * sort keys before it in another way, such as an enum with new labels.  Its words are those of
+ * the string alone, since words relative to a pivot may take their place.
  */
 static const GsKeyPlan *
 plan_of_merge(const GsSortSpec *spec)
 {
+	GsSortKeys	keys = spec->keys;
 	GsReason	reason;
 	int			first;
 
 	if (gpusort_key_plan_is_exact(spec->key_plan, &first) || first > 0)
 		return spec->key_plan;
-	return gpusort_key_plan_create(&spec->keys, STRING_WORDS, &reason);
+	keys.alone = true;
+	return gpusort_key_plan_create(&keys, STRING_WORDS, &reason);
 }
 
 /* Prepare the order of the rows, whose keys are encoded by merge->plan. */
