@@ -79,20 +79,22 @@ sorts_like_stock($node, 'on the GPU', $on_gpu);
 	my $default = $node->safe_psql('postgres', "$auto = -1; $explain");
 	ok($measured ne '' && $measured <= 20000 ? $default !~ $few : $default =~ $few, 'gpu_min_rows: as measured');
 }
-# "auto" looks at the statistics of strings, in which a GPU compares 24 bytes.
+# "auto" looks at the statistics of strings, in which a GPU compares 24 bytes, and what follows shorter ones.
 $node->safe_psql('postgres', q{
 	CREATE TABLE strings AS SELECT i AS id, 'word ' || i % 100 AS few, substr(md5(i::text), 1, 20) AS many,
 		'https://www.example.org/item/' || md5(i::text) AS far, CASE WHEN i % 2 = 0 THEN '' ELSE md5(i::text) END AS half,
-		md5((i * 3 / 4)::text) AS most, i % 1000 AS n, 'b' || i % 50 AS b, 'c' || i % 3 AS c
+		md5((i * 3 / 4)::text) AS most, i % 1000 AS n, 'b' || i % 50 AS b, 'c' || i % 3 AS c,
+		i % 100 || ' is the beginning of a longer string' AS long
 	FROM generate_series(1, 20000) AS i;
 	VACUUM ANALYZE strings});
 foreach my $case (
 	[ 'many', 1 ], [ 'many, id', 1 ], [ 'many COLLATE "C" DESC, few', 1 ], [ 'id', 1 ], [ 'id, few', 1 ], [ 'n, id', 1 ],
-	[ 'few', 0 ], [ 'few, id', 0 ], [ 'few COLLATE "C", id', 0 ], [ 'far', 0 ], [ 'half', 0 ], [ 'n, b', 1 ],
+	[ 'few', 1 ], [ 'few, id', 1 ], [ 'few COLLATE "C", id', 1 ], [ 'far', 0 ], [ 'half', 0 ], [ 'n, b', 1 ],
+	[ 'long', 0 ], [ 'long, id', 0 ], [ 'long COLLATE "C", id', 0 ], [ 'few, long', 1 ], [ 'few, long, id', 0 ],
 	[ 'most', 1 ], [ 'most, id', 0 ], [ 'n, most, id', 1 ], [ 'c, most, id', 0 ], [ 'id, most, n', 1 ],
-	[ 'n % 2, b, id', 0 ], [ 'n % 2, c', 0 ], [ 'n % 2, many', 1 ], [ 'upper(many)', 1 ], [ 'upper(many), id', 0 ],
+	[ 'n % 2, b, id', 1 ], [ 'n % 2, c', 1 ], [ 'n % 2, long, id', 0 ], [ 'n % 2, many', 1 ], [ 'upper(many)', 1 ], [ 'upper(many), id', 0 ],
 	[ 'many', 1, '(SELECT few AS many FROM strings WHERE id < 99 UNION ALL SELECT many FROM strings) AS s' ],
-	[ 'few', 0, '(SELECT many AS few FROM strings WHERE id < 99 UNION ALL SELECT few FROM strings) AS s' ])
+	[ 'long', 0, '(SELECT many AS long FROM strings WHERE id < 99 UNION ALL SELECT long FROM strings) AS s' ])
 {
 	my ($keys, $gains, $from) = (@$case, 'strings');
 	my $sorts = "SET pg_gpusort.gpu_min_rows = 0;
@@ -103,14 +105,14 @@ foreach my $case (
 	like($auto, $gains ? qr/Sort Method: gpu onesweep/ : $ties, "auto, $from ORDER BY $keys");
 	like($node->safe_psql('postgres', "SET pg_gpusort.backend = gpu; $sorts"), qr/Sort Method: gpu onesweep/,
 		"a GPU on request, $from ORDER BY $keys");
-	next if $from ne 'strings' || $keys !~ /^(id|many|most|few)\b/;
+	next if $from ne 'strings' || $keys !~ /^(id|many|most|few|long)\b/;
 	# The planner charges what the executor does, as far as numbers of values tell.
 	my %cost = map { $_ => $node->safe_psql('postgres', "SET pg_gpusort.backend = $_; SET pg_gpusort.gpu_min_rows = 0;
 		SET pg_gpusort.min_rows = 1; EXPLAIN SELECT id FROM strings ORDER BY $keys") =~ s/.*?\.\.(\S+).*/$1/sr } 'cpu', 'auto';
 
 	is($cost{auto} < $cost{cpu}, $gains == 1, "its cost, ORDER BY $keys");
 }
-foreach my $case ([ 'many', 1 ], [ 'few', 0 ], [ 'few, id', 0 ], [ 'id, few', 1 ])
+foreach my $case ([ 'many', 1 ], [ 'few', 1 ], [ 'few, id', 1 ], [ 'long', 0 ], [ 'long, id', 0 ], [ 'id, few', 1 ])
 {
 	my ($keys, $gains) = @$case;
 
