@@ -792,7 +792,7 @@ void test_sessions(TestAmount amount)
 		test_full_device();
 	test_two_sessions();
 	for (GsRowLayout layout : {GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE})
-		for (uint32_t key_words = 1; key_words <= WORDS; key_words++)
+		for (uint32_t key_words : {1u, 2u, 3u, 4u, WORDS})
 			for (uint64_t n : {1, 2, 33, 300, 301, 1000, 2500}) {
 				if (quick && n > 1000)
 					continue;

@@ -58,7 +58,11 @@ gpusort_private_keys(const CustomScan *gpusort)
 
 	keys.enough = traits.enough;
 	keys.short_values = traits.short_values;
-	/* Words tell where rows end that agree in the keys by which it is divided. */
+
+	/*
+	 * Words tell where rows end that agree in the keys by which it is
+	 * divided.
+	 */
 	keys.alone = traits.divided > 0;
 	return keys;
 }

@@ -30,9 +30,9 @@ typedef struct GsSortKeys
 								 * others; 0 if it takes all of them */
 	bool		short_values;	/* do most rows agree in strings that mostly
 								 * end in two words? */
-	bool		alone;			/* is a value that is not exact the last one in
-								 * the words, so that rows of which it is equal
-								 * have equal words? */
+	bool		alone;			/* is a value that is not exact the last one
+								 * in the words, so that rows of which it is
+								 * equal have equal words? */
 } GsSortKeys;
 
 typedef struct GsKeyPlan GsKeyPlan;
