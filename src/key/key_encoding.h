@@ -228,7 +228,7 @@ gpusort_key_encoding_word(const GsKeyEncoding *encoding, Datum value,
 
 /*
  * What is needed to encode a set of strings and to interpret their words: how
- * many bytes all of them have in common, how long the pivot is behind these,
+ * many bytes all of them have in common, how long the rest of the pivot is,
  * and how many words a key has.
  */
 typedef struct GsPivotFrame

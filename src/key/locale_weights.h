@@ -54,7 +54,7 @@ typedef struct GsLocaleTables
 typedef struct GsSequence
 {
 	int32		position;
-	Size		length;			/* of the bytes behind the first one */
+	Size		length;			/* of the bytes after the first one */
 	const unsigned char *first;
 	const unsigned char *last;	/* of a range, otherwise the same as 'first' */
 	const unsigned char *next;	/* entry */

@@ -36,8 +36,8 @@
 typedef struct GsRangePiece
 {
 	struct GsRangePiece *next;
-	Size		bytes;			/* of the memory behind this header */
-	GsRowsInPlace range;		/* no rows behind the last piece in use */
+	Size		bytes;			/* of the memory after this header */
+	GsRowsInPlace range;		/* no rows after the last piece in use */
 } GsRangePiece;
 
 /* In the memory that the processes share, at the same address in all of them. */
