@@ -42,6 +42,7 @@ OBJS = \
 	src/key/enum_words.o \
 	src/key/numeric_words.o \
 	src/key/citext_bytes.o \
+	src/key/device_key.o \
 	src/key/icu_agreement.o \
 	src/key/icu_keys.o \
 	src/key/locale_tables.o \

@@ -60,32 +60,80 @@ __global__ void gpusort_gather_fixed_kernel(Word *target, GsSegments data,
 
 /* ---- ties ---- */
 
-/* The key words of all rows. */
-struct GsKeySegments {
+/* The key words of all rows, and the order of the rows. */
+struct GsSortedKeys {
 	GsSegments words[GPUSORT_MAX_KEY_WORDS];
-	uint32_t count;
+	const uint32_t *rows;
+	uint64_t n;
+	GsTieLevel levels[GPUSORT_MAX_TIE_LEVELS];
+	uint32_t nlevels;
 };
 
-__device__ __forceinline__ bool gpusort_keys_are_equal(const GsKeySegments &keys, uint32_t a,
-													   uint32_t b)
+/* Returns word w of the key of the sorted row i. */
+__device__ __forceinline__ uint64_t gpusort_key_word(const GsSortedKeys &keys, uint32_t w,
+													 uint64_t i)
 {
-	for (uint32_t w = 0; w < keys.count; w++)
-		if (*keys.words[w].at<uint64_t>(a) != *keys.words[w].at<uint64_t>(b))
+	return *keys.words[w].at<uint64_t>(keys.rows[i]);
+}
+
+/* Do two rows agree in the first bits of their keys? */
+__device__ __forceinline__ bool gpusort_keys_agree(const GsSortedKeys &keys, uint32_t bits,
+												   uint64_t a, uint64_t b)
+{
+	for (uint32_t w = 0; w * 64 < bits; w++) {
+		uint64_t differing = gpusort_key_word(keys, w, a) ^ gpusort_key_word(keys, w, b);
+		if (bits < (w + 1) * 64)
+			differing >>= (w + 1) * 64 - bits;
+		if (differing)
 			return false;
+	}
 	return true;
 }
 
 /*
- * Sets bit i % 32 of ties[i / 32] if the sorted rows i and i + 1 have equal keys.  All lanes of
+ * Returns the last row that agrees with row i.  Steps forward double as long as rows agree, and
+ * then are halved.
+ */
+__device__ __forceinline__ uint64_t gpusort_group_end(const GsSortedKeys &keys, uint32_t bits,
+													  uint64_t i)
+{
+	uint64_t last = i, step = 1;
+	while (last + step < keys.n && gpusort_keys_agree(keys, bits, i, last + step)) {
+		last += step;
+		step *= 2;
+	}
+	for (; step > 0; step /= 2)
+		if (last + step < keys.n && gpusort_keys_agree(keys, bits, i, last + step))
+			last += step;
+	return last;
+}
+
+/* Are the sorted rows i and i + 1 ties on a level? */
+__device__ __forceinline__ bool gpusort_are_ties(const GsSortedKeys &keys, uint64_t i)
+{
+	for (uint32_t l = 0; l < keys.nlevels; l++) {
+		uint32_t bits = keys.levels[l].bits;
+		if (!gpusort_keys_agree(keys, bits, i, i + 1))
+			return false;
+		if (keys.levels[l].always)
+			return true;
+		uint64_t last = gpusort_group_end(keys, bits, i + 1);
+		if (gpusort_key_word(keys, bits / 64, last) >> (63 - bits % 64) & 1)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Sets bit i % 32 of ties[i / 32] if the sorted rows i and i + 1 are ties.  All lanes of
  * a warp take part in each ballot, so the loop runs to a multiple of 32.
  */
-[[maybe_unused]] static __global__ void gpusort_ties_kernel(uint32_t *ties, GsKeySegments keys,
-															const uint32_t *rows, uint64_t n)
+[[maybe_unused]] static __global__ void gpusort_ties_kernel(uint32_t *ties, GsSortedKeys keys)
 {
-	uint64_t end = (n + 31) / 32 * 32;
+	uint64_t end = (keys.n + 31) / 32 * 32;
 	for (uint64_t i = gpusort_thread_number(); i < end; i += gpusort_thread_count()) {
-		bool equal = i + 1 < n && gpusort_keys_are_equal(keys, rows[i], rows[i + 1]);
-		uint32_t votes = __ballot_sync(~0u, equal);
+		bool tied = i + 1 < keys.n && gpusort_are_ties(keys, i);
+		uint32_t votes = __ballot_sync(~0u, tied);
 		if (i % 32 == 0)
 			ties[i / 32] = votes;
 	}

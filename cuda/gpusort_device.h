@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-#define GPUSORT_DEVICE_ABI_VERSION 6
+#define GPUSORT_DEVICE_ABI_VERSION 7
 #define GPUSORT_DEVICE_ENTRY	   "gpusort_device_api"
 #define GPUSORT_MAX_KEY_WORDS	   8
 
@@ -134,6 +134,17 @@ typedef struct GsSortRequest {
 } GsSortRequest;
 
 /*
+ * Which rows are ties.  Sorted rows whose keys agree in the first `bits` bits are a group. They
+ * are ties if `always` is not 0, or if the next bit of the last row of the group is set.
+ */
+typedef struct GsTieLevel {
+	uint32_t bits; /* up to those of key_words, or one less unless always */
+	uint32_t always;
+} GsTieLevel;
+
+#define GPUSORT_MAX_TIE_LEVELS 8
+
+/*
  * Options of a session.  The key of a row consists of key_words 64-bit words, which compare as
  * unsigned numbers, the first word first.  Ties keep the order in
  * which they were put.  A session takes up to 2^32 - 1 rows.
@@ -147,9 +158,10 @@ typedef struct GsSortRequest {
 typedef struct GsSessionOptions {
 	uint32_t key_words; /* 1 .. GPUSORT_MAX_KEY_WORDS */
 	GsRowLayout row_layout;
-	uint32_t row_width;			  /* GPUSORT_ROWS_FIXED: bytes per row, > 0 */
-	uint32_t return_ties;		  /* not 0: sorted chunks tell which rows have equal keys */
-	uint32_t chunk_rows;		  /* maximum rows of a sorted chunk, > 0 */
+	uint32_t row_width;	 /* GPUSORT_ROWS_FIXED: bytes per row, > 0 */
+	uint32_t tie_levels; /* number of them; not 0: sorted chunks tell which rows are ties */
+	GsTieLevel tie_level[GPUSORT_MAX_TIE_LEVELS]; /* by their bits, ascending */
+	uint32_t chunk_rows;						  /* maximum rows of a sorted chunk, > 0 */
 	uint64_t chunk_bytes;		  /* maximum row bytes of a sorted chunk, and of a row */
 	uint64_t device_memory_limit; /* of this session; 0: no limit */
 	uint64_t expected_rows;		  /* hint for the size of allocations; 0: unknown */
@@ -174,10 +186,10 @@ typedef struct GsChunk {
  * A sorted chunk.  The caller provides arrays that are large enough for chunk_rows rows and
  * chunk_bytes bytes.
  *
- * ties has a bit for each row, which is set if the next row of the sorted sequence has an equal
- * key; that row may be in the next chunk.  The bit of row i is bit (first_row + i) % 32 of
- * ties[(first_row % 32 + i) / 32], counted from the lowest bit.  Other bits are undefined.
- * gpusort_ties_words() says how long the array has to be.
+ * ties has a bit for each row, which is set if it and the next row of the sorted sequence are
+ * ties on any level; that row may be in the next chunk.  The bit of row i is bit (first_row +
+ * i) % 32 of ties[(first_row % 32 + i) / 32], counted from the lowest bit.  Other bits are
+ * undefined. gpusort_ties_words() says how long the array has to be.
  */
 typedef struct GsSortedChunk {
 	uint32_t rows;
@@ -185,7 +197,7 @@ typedef struct GsSortedChunk {
 	uint64_t data_bytes;
 	void *data;
 	uint32_t *lengths; /* GPUSORT_ROWS_VARIABLE */
-	uint32_t *ties;	   /* with return_ties */
+	uint32_t *ties;	   /* with tie_levels */
 } GsSortedChunk;
 
 /* The length of the array ties of a sorted chunk with up to so many rows. */

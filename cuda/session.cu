@@ -280,6 +280,14 @@ GsStatus check_options(GsDevice *device, const GsSessionOptions *o)
 	if (o->key_words < 1 || o->key_words > GPUSORT_MAX_KEY_WORDS)
 		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
 								   "unsupported number of key words: %u", o->key_words);
+	if (o->tie_levels > GPUSORT_MAX_TIE_LEVELS)
+		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
+								   "unsupported number of tie levels: %u", o->tie_levels);
+	for (uint32_t l = 0; l < o->tie_levels; l++)
+		if (o->tie_level[l].bits + !o->tie_level[l].always > o->key_words * 64)
+			return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
+									   "tie level of %u bits in keys of %u words",
+									   o->tie_level[l].bits, o->key_words);
 	if ((int)o->row_layout < GPUSORT_ROWS_FIXED || o->row_layout > GPUSORT_ROWS_VARIABLE)
 		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "unrecognized row layout: %d",
 								   (int)o->row_layout);

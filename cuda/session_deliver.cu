@@ -80,17 +80,19 @@ GsStatus split_chunks(GsSession *session)
 	return status;
 }
 
-/* Notes which sorted rows have the same key as the next one. */
+/* Notes which sorted rows are ties of the next one. */
 GsStatus find_ties(GsSession *session)
 {
 	cudaStream_t stream = device_of(session)->compute;
-	GsKeySegments keys = {};
-	keys.count = session->options.key_words;
-	for (uint32_t w = 0; w < keys.count; w++)
+	GsSortedKeys keys = {};
+	for (uint32_t w = 0; w < session->options.key_words; w++)
 		keys.words[w] = gpusort_segments_view(&session->keys[w]);
+	keys.rows = session->sorted;
+	keys.n = session->rows;
+	keys.nlevels = session->options.tie_levels;
+	memcpy(keys.levels, session->options.tie_level, sizeof keys.levels);
 	GsStatus status =
-		launch_rows(session, stream, session->rows, gpusort_ties_kernel, session->ties, keys,
-					(const uint32_t *)session->sorted, session->rows);
+		launch_rows(session, stream, session->rows, gpusort_ties_kernel, session->ties, keys);
 	return status ? status : synchronize(session, stream);
 }
 
@@ -141,7 +143,7 @@ GsStatus deliver_rows(GsSession *session, const Delivery &delivery, uint64_t fir
 		status = gather_fixed_rows(session, data, rows, n, delivery.stream);
 	if (!status)
 		status = copy_to_host(target->data, data, target->data_bytes);
-	if (!status && session->options.return_ties) {
+	if (!status && session->options.tie_levels) {
 		uint64_t from = first / 32, end = (first + n + 31) / 32;
 		status =
 			copy_to_host(target->ties, session->ties + from, (end - from) * sizeof(uint32_t));
@@ -173,7 +175,7 @@ GsStatus prepare_result(GsSession *session)
 	for (int i = 0; i < DELIVERIES; i++)
 		session->deliveries[i].staging = result + at.staging[i];
 	GsStatus status = GPUSORT_OK;
-	if (session->options.return_ties)
+	if (session->options.tie_levels)
 		status = find_ties(session);
 	if (is_variable(session) && !status)
 		status = split_chunks(session);

@@ -118,7 +118,7 @@ ResultLayout result_layout(const GsSession *session, uint64_t rows, uint64_t byt
 		return here;
 	};
 	layout.sorted = place(rows * sizeof(uint32_t));
-	layout.ties = place(session->options.return_ties ? (rows + 31) / 32 * sizeof(uint32_t) : 0);
+	layout.ties = place(session->options.tie_levels ? (rows + 31) / 32 * sizeof(uint32_t) : 0);
 	layout.offsets = place(is_variable(session) ? (rows + 1) * sizeof(uint64_t) : 0);
 	for (uint32_t w = 0; w < session->options.key_words; w++)
 		layout.key_tables[w] = place(gpusort_segments_table_bytes(&session->keys[w], rows));

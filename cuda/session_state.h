@@ -67,7 +67,7 @@ struct GsSession {
 
 	/* Result.  Arrays on the device are parts of memory.result. */
 	uint32_t *sorted; /* row numbers */
-	uint32_t *ties;	  /* with return_ties: a bit for each sorted row; see GsSortedChunk */
+	uint32_t *ties;	  /* with tie_levels: a bit for each sorted row; see GsSortedChunk */
 	uint64_t chunks;
 	uint64_t rows_per_chunk; /* at most rows, so that the staging buffer is not too large */
 	uint64_t chunk_bytes;	 /* variable width: maximum of a chunk, at most that of all rows */

@@ -48,6 +48,18 @@ SELECT check_sort('SELECT left(t, 2) COLLATE english AS a, id FROM names ORDER B
 SELECT check_sort('SELECT (repeat(''in common '', 20) || t) COLLATE english AS a, id FROM names ORDER BY a, id', 'a, id');
 SELECT check_sort('SELECT (repeat(''in common '', 400 + id % 2) || t) COLLATE english AS a, id FROM names ORDER BY a, id LIMIT 500', 'a, id', 'node');
 
+-- before another key, with letters of both cases: only of ASCII, some others, and more of them than a GPU's keys take
+CREATE TABLE cases AS
+	SELECT g AS id, translate(CASE g % 3 WHEN 0 THEN upper(w) WHEN 1 THEN initcap(w) ELSE w END, 'er', CASE WHEN g % 100 = 7 THEN 'ér' ELSE 'er' END) AS t
+	FROM (SELECT g, (ARRAY['new york', 'york', 'a-b_c', 'ch ll', 'twenty characters, as', 'two more characters, as'])[1 + g / 7 % 6] AS w
+		  FROM generate_series(1, 6000) g) words;
+ANALYZE cases;
+SELECT collation_name, accents, check_sort(format('SELECT t COLLATE %I AS a, id %% 10 AS b, id FROM cases WHERE %L OR t !~ ''é'' ORDER BY a %s, b DESC, id',
+												  collation_name, accents, way), 'a, b, id')
+FROM unnest('{english,czech,danish,japanese}'::text[]) collation_name, unnest('{f,t}'::bool[]) accents, unnest('{"",DESC NULLS FIRST}'::text[]) way;
+SELECT check_sort(format('SELECT id %% 7 AS a, t COLLATE %I AS b, upper(t) COLLATE english AS c, id FROM cases ORDER BY a, b, c, id', collation_name), 'a, b, c, id')
+FROM unnest('{english,czech,danish,japanese}'::text[]) collation_name;
+
 -- groups, DISTINCT, windows, merge joins
 SET enable_hashagg = off;
 SET enable_hashjoin = off;

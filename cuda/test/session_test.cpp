@@ -23,7 +23,7 @@ struct SessionCase {
 	uint64_t chunk_bytes = 4096;
 	uint64_t distinct = 0; /* number of distinct keys; 0: all random */
 	uint32_t longest = 89; /* maximum bytes of most rows of variable width; a few are longer */
-	bool return_ties = true;
+	uint32_t levels = 1;   /* of ties; the last one is that of whole keys */
 	uint64_t expected_rows = 0;
 	uint64_t device_memory_limit = 0;
 };
@@ -88,13 +88,24 @@ GsChunk chunk_of(const Put &put)
 	return chunk;
 }
 
+/* Levels end at different bits of words. */
+GsTieLevel level_of(const SessionCase &c, uint32_t level)
+{
+	uint32_t whole = c.key_words * 64;
+	if (level + 1 == c.levels)
+		return {whole, 1};
+	return {whole * (level + 1) / (c.levels + 1) + level, 0};
+}
+
 GsSessionOptions options_of(const SessionCase &c)
 {
 	GsSessionOptions options = {};
 	options.key_words = c.key_words;
 	options.row_layout = c.layout;
 	options.row_width = c.row_width;
-	options.return_ties = c.return_ties;
+	options.tie_levels = c.levels;
+	for (uint32_t l = 0; l < c.levels; l++)
+		options.tie_level[l] = level_of(c, l);
 	options.chunk_rows = c.chunk_rows;
 	options.chunk_bytes = c.chunk_bytes;
 	options.expected_rows = c.expected_rows;
@@ -127,9 +138,31 @@ struct Target {
 	}
 };
 
-bool have_equal_keys(const SessionCase &c, const Row &a, const Row &b)
+bool bit_of(const Row &row, uint32_t bit)
 {
-	return std::equal(a.key, a.key + c.key_words, b.key);
+	return row.key[bit / 64] >> (63 - bit % 64) & 1;
+}
+
+bool agree(const Row &a, const Row &b, uint32_t bits)
+{
+	for (uint32_t bit = 0; bit < bits; bit++)
+		if (bit_of(a, bit) != bit_of(b, bit))
+			return false;
+	return true;
+}
+
+/* Are the sorted rows i and i + 1 ties? */
+bool are_ties(const SessionCase &c, const std::vector<Row> &sorted, uint64_t i)
+{
+	for (uint32_t l = 0; i + 1 < sorted.size() && l < c.levels; l++) {
+		GsTieLevel level = level_of(c, l);
+		uint64_t last = i;
+		while (last + 1 < sorted.size() && agree(sorted[i], sorted[last + 1], level.bits))
+			last++;
+		if (last > i && (level.always || bit_of(sorted[last], level.bits)))
+			return true;
+	}
+	return false;
 }
 
 const char *compare_chunk(const SessionCase &c, const Target &t, const std::vector<Row> &sorted)
@@ -142,9 +175,7 @@ const char *compare_chunk(const SessionCase &c, const Target &t, const std::vect
 		return "there are too many rows";
 	for (uint32_t i = 0; i < chunk.rows; i++) {
 		const Row &row = sorted[chunk.first_row + i];
-		uint64_t next = chunk.first_row + i + 1;
-		if (c.return_ties &&
-			t.is_tie(i) != (next < sorted.size() && have_equal_keys(c, row, sorted[next])))
+		if (c.levels && t.is_tie(i) != are_ties(c, sorted, chunk.first_row + i))
 			return "a tie is wrong";
 		if (c.layout == GPUSORT_ROWS_VARIABLE && t.lengths[i] != row.bytes.size())
 			return "a length is wrong";
@@ -807,9 +838,11 @@ void test_sessions(TestAmount amount)
 				test_session(c, n + 2);
 				c.chunk_rows = 1000000;
 				test_session(c, n + 3);
-				c.return_ties = false;
+				c.levels = 0;
 				test_session(c, n + 5);
-				c.return_ties = true;
+				c.levels = n % 2 ? 3 : GPUSORT_MAX_TIE_LEVELS;
+				test_session(c, n + 6);
+				c.levels = 1;
 				c.put_rows = 7;
 				c.chunk_rows = 10;
 				c.chunk_bytes = 1000;

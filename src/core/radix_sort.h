@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* Maximum number of 64-bit words in a key. */
-#define GPUSORT_CPU_MAX_KEY_WORDS	8
+#define GPUSORT_CPU_MAX_KEY_WORDS	4
 
 /* Maximum number of rows in one sort: row numbers are 32 bits wide. */
 #define GPUSORT_MAX_ROWS		UINT32_MAX

@@ -51,8 +51,7 @@ have_same_keys(const GsSortSpec *a, const GsSortSpec *b)
 	return n == b->keys.nkeys && a->group_keys == b->group_keys &&
 		memcmp(a->keys.operators, b->keys.operators, n * sizeof(Oid)) == 0 &&
 		memcmp(a->keys.collations, b->keys.collations, n * sizeof(Oid)) == 0 &&
-		memcmp(a->keys.nulls_first, b->keys.nulls_first, n * sizeof(bool)) == 0 &&
-		gpusort_key_plan_string_words(a->key_plan) == gpusort_key_plan_string_words(b->key_plan);
+		memcmp(a->keys.nulls_first, b->keys.nulls_first, n * sizeof(bool)) == 0;
 }
 
 /* Both sorts of a pair have begun: make them one, or leave the rows of both to one process. */

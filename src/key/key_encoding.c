@@ -350,6 +350,26 @@ first_word_of_weights(const GsKeyEncoding *encoding, Datum value)
 	return word;
 }
 
+bool
+gpusort_key_encoding_plain_words(const GsKeyEncoding *encoding, Datum value,
+								 unsigned characters, uint64 *words, uint64 *greater)
+{
+	const struct GsEncodingState *state = encoding->state;
+	GsBytes		string = string_bytes(state->string, value, 0, characters);
+	unsigned char bytes[WORD_BITS] = {0};
+	bool		plain = string.length <= characters &&
+		gpusort_locale_weights_plain(state->weights, string.data, string.length, bytes, greater);
+
+	if (plain)
+	{
+		*greater = *greater << (characters - string.length);
+		for (unsigned at = 0; at < characters; at += sizeof(uint64))
+			words[at / sizeof(uint64)] = gpusort_codec_bytes(bytes + at, sizeof(uint64));
+	}
+	gpusort_bytes_free(&string);
+	return plain;
+}
+
 static uint64
 inet_word(Datum value, uint32 index)
 {

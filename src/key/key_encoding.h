@@ -130,6 +130,16 @@ gpusort_key_encoding_has_weights(const GsKeyEncoding *encoding)
 extern int	gpusort_key_encoding_compare_weights(const GsKeyEncoding *encoding,
 												 Datum a, Datum b, bool *same);
 
+/*
+ * Likewise: write the bytes of a value of at most that number of characters, 1 to 64, into as many
+ * words as these need, and into *greater what tells apart values with the same bytes: see
+ * gpusort_locale_weights_plain().  Returns false if it has more characters, or some that are not
+ * plain.
+ */
+extern bool gpusort_key_encoding_plain_words(const GsKeyEncoding *encoding, Datum value,
+											 unsigned characters, uint64 *words,
+											 uint64 *greater);
+
 /* Are the words that are encoded initially exact for every value? */
 static inline bool
 gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding)

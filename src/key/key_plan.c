@@ -19,9 +19,9 @@
  *		the words of a stage, then further words of its last column, then
  *		the words of the next stage, ...
  *
- * A GPU cannot encode what follows, and where most rows agree in short strings, this takes longer
- * than to sort.  So there, the keys have more words of such a column, and other
- * columns do follow it where its value ends in these words, as most short strings and numerics do.
+ * Where most rows agree in short strings, breaking ties takes longer than to sort.  So there
+ * (GsSortKeys.short_values), strings have more words, and other columns do follow such a column
+ * where its value ends in these words, as most short strings and numerics do.
  * Of a row in which it does not end, these columns' bits are zero.  Rows with equal words agree in
  * that, too, so that the order of the words is still right, and such rows are ties, which are
  * broken by further words of that column, and then by the stage that begins after it.  There is
@@ -41,27 +41,16 @@
 
 #include "core/radix_sort.h"
 #include "key/distrust.h"
-#include "key/key_encoding.h"
+#include "key/key_column.h"
 #include "key/key_plan.h"
 #include "key/type_words.h"
-#include "settings.h"
 #include "work.h"
 
-#define WORD_BITS	64
-
-/* The words of a key on the CPU, which are in its memory for each row. */
-#define FEWER_WORDS	4
+#define WORD_BITS	GPUSORT_WORD_BITS
+#define MAX_BITS	(GPUSORT_CPU_MAX_KEY_WORDS * WORD_BITS)
 
 /* The words of a column that is not exact, if others follow it. */
 #define SHORT_WORDS	2
-
-typedef struct GsKeyColumn
-{
-	GsKeyEncoding encoding;
-	AttrNumber	attno;
-	bool		nulls_first;
-	bool		descending;		/* are words inverted? */
-} GsKeyColumn;
 
 typedef struct GsKeyStage
 {
@@ -78,7 +67,7 @@ struct GsKeyPlan
 {
 	MemoryContext context;
 	unsigned	words;			/* of the first stage, and of each slice */
-	unsigned	string_words;	/* that the plan was made with */
+	unsigned	string_words;	/* at least, of a string */
 	int			enough;			/* see GsSortKeys */
 	bool		short_values;	/* likewise */
 	bool		alone;			/* likewise */
@@ -125,25 +114,11 @@ slices_of(const GsKeyPlan *plan, unsigned bits)
 	return (words_of(bits) + plan->words - 1) / plan->words;
 }
 
-/* Returns the number of bits of a column's NULL. */
-static inline unsigned
-null_bits(int column)
-{
-	return column > 0 ? 1 : 0;
-}
-
 /* Can columns follow one that is not exact, in keys of this plan? */
 static inline bool
 is_continued(const GsKeyPlan *plan)
 {
-	return !plan->alone && (plan->string_words > 1 || plan->short_values);
-}
-
-static inline unsigned
-most_bits(const GsKeyPlan *plan)
-{
-	return (is_continued(plan) && plan->string_words > 1 ?
-			GPUSORT_CPU_MAX_KEY_WORDS : FEWER_WORDS) * WORD_BITS;
+	return plan->short_values && !plan->alone;
 }
 
 /*
@@ -154,7 +129,8 @@ static void
 extend_column(const GsKeyPlan *plan, int c, int end, unsigned room)
 {
 	GsKeyEncoding *encoding = &plan->columns[c].encoding;
-	unsigned	next = c + 1 < end ? null_bits(c + 1) + plan->columns[c + 1].encoding.bits : 0;
+	unsigned	next = c + 1 == end ? 0 :
+		gpusort_key_null_bits(c + 1) + plan->columns[c + 1].encoding.bits;
 	bool		may_end = is_continued(plan) && gpusort_key_encoding_can_end(encoding);
 	unsigned	words = Max(plan->string_words, may_end ? SHORT_WORDS : 1);
 
@@ -183,11 +159,11 @@ lay_out_stage(GsKeyPlan *plan, int first, bool extend)
 	{
 		GsKeyEncoding *encoding = &plan->columns[i].encoding;
 
-		if (bits + null_bits(i) + encoding->bits > most_bits(plan))
+		if (bits + gpusort_key_null_bits(i) + encoding->bits > MAX_BITS)
 			break;
-		bits += null_bits(i);
+		bits += gpusort_key_null_bits(i);
 		if (extend && gpusort_key_encoding_has_words(encoding))
-			extend_column(plan, i, end, most_bits(plan) - bits);
+			extend_column(plan, i, end, MAX_BITS - bits);
 		bits += encoding->bits;
 		if (gpusort_key_encoding_is_exact(encoding))
 			continue;
@@ -319,17 +295,11 @@ gpusort_key_plan_words(const GsKeyPlan *plan)
 	return plan->words;
 }
 
-unsigned
-gpusort_key_plan_string_words(const GsKeyPlan *plan)
+const GsKeyColumn *
+gpusort_key_plan_columns(const GsKeyPlan *plan, int *ncolumns)
 {
-	return plan->string_words;
-}
-
-bool
-gpusort_key_plan_encoding(const GsKeyPlan *plan, int key, GsKeyEncoding *encoding)
-{
-	*encoding = plan->columns[key].encoding;
-	return key < plan->stages[0].end;
+	*ncolumns = plan->ncolumns;
+	return plan->columns;
 }
 
 bool
@@ -359,7 +329,7 @@ gpusort_key_plan_mask(const GsKeyPlan *plan, int nkeys, uint64 *mask)
 	{
 		bits = 0;
 		for (int i = 0; i < nkeys; i++)
-			bits += null_bits(i) + plan->columns[i].encoding.bits;
+			bits += gpusort_key_null_bits(i) + plan->columns[i].encoding.bits;
 	}
 	for (unsigned w = 0; w < plan->words; w++)
 	{
@@ -390,39 +360,7 @@ gpusort_key_plan_nulls_first(const GsKeyPlan *plan)
  * ----------------------------------------------------------------
  */
 
-/*
- * Set the bits [position, position + width) of a key, which are zero so far.
- */
-static inline void
-set_key_bits(uint64 *key, unsigned position, unsigned width, uint64 value)
-{
-	uint64	   *word = &key[position / WORD_BITS];
-	unsigned	room = WORD_BITS - position % WORD_BITS;
-
-	if (width <= room)
-		word[0] |= value << (room - width);
-	else
-	{
-		word[0] |= value >> (width - room);
-		word[1] |= value << (WORD_BITS - (width - room));
-	}
-}
-
-/* Returns the word of a column's value at 'index', which has 'width' bits. */
-static inline uint64
-column_word(const GsKeyColumn *column, Datum value, uint32 index,
-			unsigned width)
-{
-	uint64		word = gpusort_key_encoding_word(&column->encoding, value, index);
-
-	/* One value of many, always the same. */
-	if (GPUSORT_IS_WRONG(GS_WRONG_ENCODING) && word % 97 == 3)
-		word ^= PG_UINT64_MAX >> (WORD_BITS - width);
-	return column->descending ? word ^ (PG_UINT64_MAX >> (WORD_BITS - width)) :
-		word;
-}
-
-/* The same for several words of a string, whose bytes are looked up once. */
+/* Encode several words of a string, whose bytes are looked up once. */
 static void
 encode_string(const GsKeyColumn *column, unsigned position, Datum value, uint64 *key)
 {
@@ -431,8 +369,8 @@ encode_string(const GsKeyColumn *column, unsigned position, Datum value, uint64 
 
 	gpusort_key_encoding_string_words(&column->encoding, value, words, count);
 	for (unsigned w = 0; w < count; w++)
-		set_key_bits(key, position + w * WORD_BITS, WORD_BITS,
-					 column->descending ? ~words[w] : words[w]);
+		gpusort_key_set_bits(key, position + w * WORD_BITS, WORD_BITS,
+							 column->descending ? ~words[w] : words[w]);
 }
 
 /* Encode a value, from a position on. */
@@ -446,15 +384,7 @@ encode_column(const GsKeyColumn *column, unsigned position, Datum value, uint64 
 		encode_string(column, position, value, key);
 		return;
 	}
-	for (uint32 index = 0; bits > 0; index++)
-	{
-		unsigned	width = Min(bits, WORD_BITS);
-
-		set_key_bits(key, position, width,
-					 column_word(column, value, index, width));
-		position += width;
-		bits -= width;
-	}
+	gpusort_key_column_encode(column, bits, position, value, key);
 }
 
 /* Returns how to break ties of the words that encode a column's value, which is not NULL. */
@@ -484,7 +414,7 @@ encode_stage(const GsKeyPlan *plan, const GsKeyStage *stage,
 		int			index = by_attribute ? column->attno - 1 : i;
 
 		if (i > 0)
-			set_key_bits(key, position++, 1, isnull[index] != column->nulls_first);
+			gpusort_key_set_bits(key, position++, 1, isnull[index] != column->nulls_first);
 		if (!isnull[index])
 		{
 			encode_column(column, position, values[index], key);
@@ -509,25 +439,9 @@ gpusort_key_plan_encode(const GsKeyPlan *plan, const Datum *values,
 	else if (first_is_null)
 		*key = 0;
 	else
-		*key = column_word(first, values[first->attno - 1], 0,
-						   first->encoding.bits);
+		*key = gpusort_key_column_word(first, values[first->attno - 1], 0,
+									   first->encoding.bits);
 	return !first_is_null;
-}
-
-bool
-gpusort_key_plan_tells_all(const GsKeyPlan *plan, const Datum *values, const bool *isnull)
-{
-	const GsKeyStage *stage = &plan->stages[0];
-
-	for (int i = stage->open; i < stage->end; i++)
-	{
-		const GsKeyColumn *column = &plan->columns[i];
-
-		if (!isnull[column->attno - 1] &&
-			rest_of_column(column, values[column->attno - 1]) != GS_REST_NONE)
-			return false;
-	}
-	return stage->end == plan->ncolumns;
 }
 
 /* ----------------------------------------------------------------
@@ -809,7 +723,7 @@ gpusort_key_plan_encode_at(const GsKeyPlan *plan, const GsKeyCursor *cursor,
 		uint32		index = column_words_up_to(plan, cursor, cursor->slice - 1);
 
 		for (unsigned w = 0; w < plan->words; w++)
-			key[w] = column_word(&plan->columns[cursor->column], values[cursor->column],
-								 index + w, WORD_BITS);
+			key[w] = gpusort_key_column_word(&plan->columns[cursor->column], values[cursor->column],
+											 index + w, WORD_BITS);
 	}
 }

@@ -55,9 +55,9 @@ typedef struct GsKeyShape
 
 /*
  * Make a plan, in its own memory context below the current one.  Up to
- * 'string_words' words of a string become part of the key, at least 1.  If it is more, or if
- * values are short, there are at least 2, and unless keys->alone is set, other keys follow a string
- * that ends in these words.
+ * 'string_words' words of a string become part of the key, at least 1.  If values are short, there
+ * are at least 2, and unless keys->alone is set, other keys follow a string that ends in these
+ * words.
  * Accesses the system catalogs, and so needs a transaction.
  *
  * Unless 'reason' is NULL, sets *reason to GS_REASON_TYPE if the first key has no encoding, to
@@ -94,17 +94,8 @@ extern unsigned gpusort_key_plan_words(const GsKeyPlan *plan);
 /* Returns what determines the cost of a sort by the plan. */
 extern GsKeyShape gpusort_key_plan_shape(const GsKeyPlan *plan);
 
-/*
- * Returns the 'string_words' that the plan was made with.  Keys of plans with
- * another number can differ.
- */
-extern unsigned gpusort_key_plan_string_words(const GsKeyPlan *plan);
-
-/*
- * Sets *encoding to that of a sort key, with the bits that it has in the words.  Returns false if
- * these end before it.
- */
-extern bool gpusort_key_plan_encoding(const GsKeyPlan *plan, int key, GsKeyEncoding *encoding);
+/* Returns the plan's sort keys, which have their first words in the order of the array. */
+extern const struct GsKeyColumn *gpusort_key_plan_columns(const GsKeyPlan *plan, int *ncolumns);
 
 /*
  * Are the words exact?  If not, ties are broken by comparing the sort keys
@@ -159,13 +150,6 @@ extern bool gpusort_key_plan_encode_numbers(const GsKeyPlan *plan, const char *v
 											Size length, uint32 count, uint64 *words);
 extern void gpusort_key_plan_decode_numbers(const GsKeyPlan *plan, const uint64 *words,
 											Size length, uint32 count, char *values);
-
-/*
- * Do the words of a row, encoded likewise, tell all that its sort keys do?  If they do so of all
- * rows, there are no ties to break, even if the plan is not exact.
- */
-extern bool gpusort_key_plan_tells_all(const GsKeyPlan *plan,
-									   const Datum *values, const bool *isnull);
 
 /*
  * If a plan is not exact, further words can break ties.  A cursor stands at

@@ -22,7 +22,7 @@
 #include "utils/syscache.h"
 
 #include "core/radix_sort.h"
-#include "key/key_encoding.h"
+#include "key/device_key.h"
 #include "key/key_statistics.h"
 
 /* So many values an expression is expected to have, as by the planner. */
@@ -227,46 +227,44 @@ gpusort_key_statistics_tell_apart(const GsTableColumn *columns, int nkeys, doubl
 	return combined_values(columns, nkeys, rows, &known) >= MANY_VALUES * rows;
 }
 
-/* Do all values of one kind of statistics, of which there are some, end in their words? */
+/* Would a device key tell all values of one kind of statistics, of which there are some? */
 static bool
-values_end(HeapTuple statistics, int kind, const GsKeyEncoding *encoding, bool *any)
+tells_values(HeapTuple statistics, int kind, const GsDeviceKey *key, int k, bool *any)
 {
 	AttStatsSlot slot;
-	bool		end = true;
+	bool		told = true;
 
 	if (!get_attstatsslot(&slot, statistics, kind, InvalidOid, ATTSTATSSLOT_VALUES))
 		return true;
 	*any |= slot.nvalues > 0;
-	for (int i = 0; i < Min(slot.nvalues, MOST_BOUNDS) && end; i++)
-		end = gpusort_key_encoding_rest(encoding, slot.values[i],
-										encoding->bits / 64) == GS_REST_NONE;
+	for (int i = 0; i < Min(slot.nvalues, MOST_BOUNDS) && told; i++)
+		told = gpusort_device_key_tells(key, k, slot.values[i]);
 	free_attstatsslot(&slot);
-	return end;
+	return told;
 }
 
-/* Do the values of a column end in their words, as far as statistics tell? */
+/* Does a device key tell the values of column k, as far as statistics show? */
 static bool
-end_in_words(const GsTableColumn *column, const GsKeyEncoding *encoding)
+tells_column(const GsTableColumn *column, const GsDeviceKey *key, int k)
 {
 	HeapTuple	statistics;
 	bool		any = false;
-	bool		end;
+	bool		told;
 
-	if (gpusort_key_encoding_is_exact(encoding))
+	if (k < key->open)
 		return true;
-	if (!gpusort_key_encoding_can_end(encoding))
-		return false;
 	statistics = statistics_of(column);
 	if (!HeapTupleIsValid(statistics))
 		return false;
-	end = values_end(statistics, STATISTIC_KIND_HISTOGRAM, encoding, &any) &&
-		values_end(statistics, STATISTIC_KIND_MCV, encoding, &any);
+	told = tells_values(statistics, STATISTIC_KIND_HISTOGRAM, key, k, &any) &&
+		tells_values(statistics, STATISTIC_KIND_MCV, key, k, &any);
 	ReleaseSysCache(statistics);
-	return end && any;
+	return told && any;
 }
 
 int
-gpusort_key_statistics_open(const GsSortKeys *keys, const GsTableColumn *columns, int first)
+gpusort_key_statistics_open(const GsSortKeys *keys, const GsTableColumn *columns, int first,
+							bool gpu)
 {
 	for (int k = first; k < keys->nkeys; k++)
 	{
@@ -277,7 +275,9 @@ gpusort_key_statistics_open(const GsSortKeys *keys, const GsTableColumn *columns
 
 		if (gpusort_key_encoding_is_exact(&encoding))
 			continue;
-		if (gpusort_key_encoding_can_end(&encoding) && OidIsValid(columns[k].table))
+		if ((gpusort_key_encoding_can_end(&encoding) ||
+			 (gpu && gpusort_key_encoding_has_weights(&encoding))) &&
+			OidIsValid(columns[k].table))
 			width = get_attavgwidth(columns[k].table, columns[k].attno);
 		if (width <= 0 || width > SHORT_WIDTH)
 			return k;
@@ -286,13 +286,13 @@ gpusort_key_statistics_open(const GsSortKeys *keys, const GsTableColumn *columns
 }
 
 /*
- * Do most rows agree in the words of a plan's keys?  If another key follows a string within which
+ * Do most rows agree in the words of a device key?  If another key follows a string within which
  * the words end, one that is there twice is a tie, and columns may depend on each other, so they
  * have to tell rows apart by a margin.  Where another key follows, a column without statistics
  * means that they do.
  */
 static bool
-expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, const GsKeyPlan *plan,
+expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, const GsDeviceKey *key,
 			double rows)
 {
 	int			open = 0;
@@ -301,19 +301,18 @@ expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, const GsKeyPla
 	GsKeyEncoding encoding;
 	GsColumnWords words = {0};
 
-	while (open < keys->nkeys && gpusort_key_plan_encoding(plan, open, &encoding) &&
-		   end_in_words(&columns[open], &encoding))
+	while (open < key->ncolumns && tells_column(&columns[open], key, open))
 		open++;
 	if (open == keys->nkeys)
 		return false;
 	end = open + 1;
-	if (end < keys->nkeys && gpusort_key_plan_encoding(plan, open, &encoding) &&
+	if (end < keys->nkeys && gpusort_device_key_encoding(key, open, &encoding) &&
 		gpusort_key_encoding_is_string(&encoding) &&
 		!gpusort_key_statistics_tell_apart(columns, end, rows))
 		return true;
 	for (int k = 0; k < end; k++)
 	{
-		(void) gpusort_key_plan_encoding(plan, k, &encoding);
+		(void) gpusort_device_key_encoding(key, k, &encoding);
 		if (look_up(&columns[k], &encoding, rows, &words))
 			distinct *= words.distinct;
 		else if (k == end - 1 || end < keys->nkeys)
@@ -326,17 +325,17 @@ expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, const GsKeyPla
 
 bool
 gpusort_key_statistics_expect_ties(const GsSortKeys *keys, const GsTableColumn *columns,
-								   unsigned string_words, double rows)
+								   double rows)
 {
 	GsReason	reason;
-	GsKeyPlan  *plan = gpusort_key_plan_create(keys, string_words, &reason);
+	GsKeyPlan  *plan = gpusort_key_plan_create(keys, 1, &reason);
 	int			open;
 
 	/* Without words, all rows tie. */
 	bool		ties = reason == GS_REASON_TYPE;
 
 	if (reason == GS_REASON_NONE && !gpusort_key_plan_is_exact(plan, &open))
-		ties = expect_ties(keys, columns, plan, rows);
+		ties = expect_ties(keys, columns, gpusort_device_key_create(plan, keys->alone), rows);
 	gpusort_key_plan_free(plan);
 	return ties;
 }
@@ -361,7 +360,7 @@ gpusort_key_statistics_short_values(const GsSortKeys *keys, const GsTableColumn 
 														   keys->collations[k], &descending);
 
 		if (!gpusort_key_encoding_is_exact(&encoding))
-			return gpusort_key_statistics_open(keys, columns, k) > k &&
+			return gpusort_key_statistics_open(keys, columns, k, false) > k &&
 				gpusort_key_statistics_few_values(columns, k + 1, rows);
 	}
 	return false;

@@ -18,21 +18,20 @@ typedef struct GsTableColumn
 } GsTableColumn;
 
 /*
- * Will most of 'rows' rows have the same words as others, with up to 'string_words' words of a
- * string, so that comparisons or further words have to order them?  columns[k] is what sort key k
- * is.  A string without statistics is assumed to tie if another key follows it.  Reads the
- * system catalogs.
+ * Will most of 'rows' rows be ties on a GPU, so that the host has to order them?  columns[k] is
+ * what sort key k is.  A string without statistics is assumed to tie if another key follows it.
+ * Reads the system catalogs.
  */
 extern bool gpusort_key_statistics_expect_ties(const GsSortKeys *keys,
 											   const GsTableColumn *columns,
-											   unsigned string_words, double rows);
+											   double rows);
 
 /*
  * Returns the first sort key, from 'first' on, whose values probably do not end in two words, or
- * nkeys.  It knows average widths only, which takes less time.
+ * nkeys; those of device keys if 'gpu'.  It knows average widths only, which takes less time.
  */
 extern int	gpusort_key_statistics_open(const GsSortKeys *keys, const GsTableColumn *columns,
-										int first);
+										int first, bool gpu);
 
 /* See GsSortKeys. */
 extern bool gpusort_key_statistics_short_values(const GsSortKeys *keys,

@@ -391,6 +391,23 @@ gpusort_locale_weights_compare(const GsLocaleWeights *weights,
 	return (int) a_byte - (int) b_byte;
 }
 
+bool
+gpusort_locale_weights_plain(const GsLocaleWeights *weights, const unsigned char *string,
+							 Size length, unsigned char *bytes, uint64 *greater)
+{
+	*greater = 0;
+	for (Size i = 0; i < length; i++)
+	{
+		unsigned char character = string[i];
+
+		if (character >= FIRST_NOT_ASCII || weights->plain[character] == GS_NOT_PLAIN)
+			return false;
+		bytes[i] = weights->before_ascii[character];
+		*greater = *greater << 1 | (weights->plain[character] == GS_PLAIN_GREATER);
+	}
+	return true;
+}
+
 /* ----------------------------------------------------------------
  *		making weights
  * ----------------------------------------------------------------
@@ -451,6 +468,42 @@ find_single_bytes(GsLocaleWeights *weights)
 	}
 }
 
+/* Returns the position of the weights of a character of ASCII that is followed by ASCII. */
+static int32
+position_of(const GsLocaleWeights *weights, unsigned char character)
+{
+	const unsigned char *next = &character;
+	bool		alone;
+
+	return gpusort_locale_tables_next(&weights->tables, &next, next + 1, 1, &alone);
+}
+
+/* Find out which characters of ASCII are plain. */
+static void
+find_plain(GsLocaleWeights *weights)
+{
+	for (int a = 1; a < FIRST_NOT_ASCII; a++)
+	{
+		unsigned char byte = weights->before_ascii[a];
+		int			others = 0;
+		int			other = a;
+		int			cmp = -1;
+
+		for (int b = 1; b < FIRST_NOT_ASCII; b++)
+			if (b != a && weights->before_ascii[b] == byte)
+			{
+				other = b;
+				others++;
+			}
+		if (byte == 0 || byte == GPUSORT_NO_WEIGHT || others > 1 ||
+			(others == 1 && !gpusort_locale_tables_third_level(&weights->tables,
+															   position_of(weights, a),
+															   position_of(weights, other), &cmp)))
+			continue;
+		weights->plain[a] = cmp > 0 ? GS_PLAIN_GREATER : GS_PLAIN;
+	}
+}
+
 /*
  * Make the weights of a locale, which are all zero but for 'recent'.  Returns false if the locale
  * is none of the GNU C library, or has other tables than those that we know.
@@ -462,6 +515,7 @@ make_weights(GsLocaleWeights *weights, locale_t locale)
 		return false;
 	make_alphabet(&weights->alphabet, &weights->tables);
 	find_single_bytes(weights);
+	find_plain(weights);
 	return true;
 }
 
@@ -583,6 +637,37 @@ agrees_with_strcoll(const GsLocale *locale, const char *string, Size length)
 	return true;
 }
 
+/*
+ * Does strcoll_l() order strings of plain characters with the same weights by the first character
+ * that differs?
+ */
+static bool
+plain_agrees_with_strcoll(const GsLocale *locale)
+{
+	const GsLocaleWeights *weights = &locale->weights;
+	char		pairs[FIRST_NOT_ASCII][2];
+	int			npairs = 0;
+
+	for (int a = 1; a < FIRST_NOT_ASCII; a++)
+		for (int b = 1; b < FIRST_NOT_ASCII; b++)
+			if (weights->plain[a] == GS_PLAIN && weights->plain[b] == GS_PLAIN_GREATER &&
+				weights->before_ascii[a] == weights->before_ascii[b])
+			{
+				pairs[npairs][0] = a;
+				pairs[npairs++][1] = b;
+			}
+	for (int i = 0; i < npairs; i++)
+		for (int j = 0; j < npairs; j++)
+		{
+			char		less[3] = {pairs[i][0], pairs[j][1]};
+			char		greater[3] = {pairs[i][1], pairs[j][0]};
+
+			if (strcoll_l(less, greater, locale->locale) >= 0)
+				return false;
+		}
+	return true;
+}
+
 static bool
 agrees_with_library(const GsLocale *locale)
 {
@@ -592,7 +677,8 @@ agrees_with_library(const GsLocale *locale)
 	initStringInfo(&sample);
 	append_sample(locale, &sample);
 	agrees = agrees_with_strxfrm(locale, sample.data, sample.len) &&
-		agrees_with_strcoll(locale, sample.data, sample.len);
+		agrees_with_strcoll(locale, sample.data, sample.len) &&
+		plain_agrees_with_strcoll(locale);
 	pfree(sample.data);
 	return agrees;
 }

@@ -103,6 +103,14 @@ gpusort_locale_tables_character(const unsigned char *character)
 	return GetDatabaseEncoding() == PG_UTF8 ? pg_utf_mblen(character) : 1;
 }
 
+/*
+ * Do two characters at these positions have equal weights on the second level, and others on the
+ * third one, in as many bytes, which strcoll() compares from the first to the last?  Sets *cmp to
+ * their order.
+ */
+extern bool gpusort_locale_tables_third_level(const GsLocaleTables *tables, int32 a, int32 b,
+											  int *cmp);
+
 /* The bytes of the weights of the first level at a position. */
 static inline const unsigned char *
 gpusort_locale_tables_level(const GsLocaleTables *tables, int32 position, Size *length)
@@ -201,6 +209,17 @@ typedef struct GsRecentCharacter
 	unsigned char bytes[GPUSORT_RECENT_BYTES];
 } GsRecentCharacter;
 
+/*
+ * A character of ASCII is plain if at most one other one has the byte of its weight, as "A" has that
+ * of "a", and only their weights of the third level tell these two apart.
+ */
+typedef enum GsPlainCharacter
+{
+	GS_NOT_PLAIN,
+	GS_PLAIN,					/* the only one, or the lesser of two */
+	GS_PLAIN_GREATER
+} GsPlainCharacter;
+
 struct GsLocaleWeights
 {
 	/*
@@ -211,6 +230,7 @@ struct GsLocaleWeights
 	unsigned char alone[256];
 	unsigned char before_ascii[256];
 	bool		ascii_is_simple;	/* has all of ASCII such a byte? */
+	unsigned char plain[128];	/* a GsPlainCharacter */
 
 	GsLocaleTables tables;
 	GsWeightAlphabet alphabet;
@@ -286,6 +306,16 @@ extern Size gpusort_weight_memo_begin(GsWeightMemo *memo, GsWeightReader *reader
 									  const GsLocaleWeights *weights,
 									  const unsigned char *string, Size length,
 									  Size start, Size count, Size *skipped);
+
+/*
+ * If all characters of a string are plain: write its bytes, one for each, and into the lowest
+ * 'length' bits of *greater, the last character's being the lowest, which of them are the greater
+ * of two.  If the bytes of two such strings are equal, strcoll() orders the strings as these bits.
+ * 'length' is at most 64.  Returns false if a character is not plain.
+ */
+extern bool gpusort_locale_weights_plain(const GsLocaleWeights *weights,
+										 const unsigned char *string, Size length,
+										 unsigned char *bytes, uint64 *greater);
 
 /*
  * Compare two strings by their bytes.  Returns 0 if these are equal.  Checks for

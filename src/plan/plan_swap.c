@@ -198,10 +198,9 @@ judge_keys(const GsSortKeys *keys, const Plan *sort, const PlannedStmt *statemen
 	for (int k = 0; k < keys->nkeys; k++)
 		columns[k] = gpusort_plan_column(outerPlan(sort), keys->attnos[k], statement);
 	if (gpusort_gpu_session_check(sort->plan_rows, false) == GS_REASON_NONE)
-		traits->ties = gpusort_key_statistics_expect_ties(keys, columns,
-														  GPUSORT_GPU_STRING_WORDS,
-														  sort->plan_rows);
-	else if (!traits->paired)
+		traits->ties = gpusort_key_statistics_expect_ties(keys, columns, sort->plan_rows);
+	if (!traits->paired &&
+		gpusort_gpu_session_check(sort->plan_rows, traits->ties) != GS_REASON_NONE)
 	{
 		traits->enough = gpusort_key_statistics_enough(columns, keys->nkeys, sort->plan_rows);
 		traits->short_values = gpusort_key_statistics_short_values(keys, columns,

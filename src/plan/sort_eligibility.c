@@ -322,7 +322,7 @@ static bool
 may_tie_on_gpu(const GsSortKeys *keys, const GsTableColumn *columns, int open, double rows)
 {
 	/* Other keys follow short values. */
-	open = gpusort_key_statistics_open(keys, columns, open);
+	open = gpusort_key_statistics_open(keys, columns, open, true);
 	if (open == keys->nkeys)
 		return false;
 	return gpusort_key_statistics_few_values(columns, open + 1, rows) ||

@@ -77,7 +77,7 @@ static void
 list_arrays(const GsSessionOptions * options, const GsSortedChunk * chunk, GsChunkArray *arrays)
 {
 	bool		variable = options->row_layout == GPUSORT_ROWS_VARIABLE;
-	bool		ties = options->return_ties != 0;
+	bool		ties = options->tie_levels > 0;
 
 	arrays[0].address = (void *) chunk;
 	arrays[0].room = arrays[0].bytes = sizeof(*chunk);

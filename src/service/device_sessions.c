@@ -600,7 +600,7 @@ get_chunk(uint32 s, GsPoolChunk *pool_chunk)
 
 	if (slot->request.options.row_layout == GPUSORT_ROWS_VARIABLE)
 		target.lengths = (uint32_t *) (address + pool_chunk->lengths_offset);
-	if (slot->request.options.return_ties)
+	if (slot->request.options.tie_levels > 0)
 		target.ties = (uint32_t *) (address + pool_chunk->ties_offset);
 	if (status == GPUSORT_OK && session->place == GS_ROWS_PARKED)
 	{

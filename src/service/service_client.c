@@ -319,8 +319,9 @@ fill_request(GsSlotRequest *request, const GsClientOptions *options)
 		session->chunk_rows = chunk_bytes / options->row_width;
 		session->chunk_bytes = chunk_bytes;
 	}
-	session->return_ties = options->ties;
-	if (options->ties)
+	session->tie_levels = options->tie_levels;
+	memcpy(session->tie_level, options->tie_level, sizeof(session->tie_level));
+	if (options->tie_levels > 0)
 		session->chunk_bytes -= MAXALIGN(gpusort_ties_words(session->chunk_rows) * sizeof(uint32));
 	expect_rows(request, options->expected_rows, options->expected_row_bytes);
 	session->device_memory_limit = (uint64) gpusort_settings_device_memory() * 1024;

@@ -25,7 +25,8 @@ typedef struct GsClientOptions
 	unsigned	key_words;
 	bool		variable;		/* rows of variable length, a multiple of 8 */
 	uint32		row_width;		/* bytes, unless variable */
-	bool		ties;			/* sorted chunks tell which rows are ties */
+	uint32		tie_levels;		/* see GsSessionOptions */
+	GsTieLevel	tie_level[GPUSORT_MAX_TIE_LEVELS];
 	double		expected_rows;
 	double		expected_row_bytes; /* without the key */
 } GsClientOptions;

@@ -41,7 +41,7 @@ gpusort_parallel_sort_join(const GsParallelSort *parallel, GsSortSpec *spec)
 	spec->repeatable = parallel->repeatable;
 	spec->bound = parallel->bound;
 	spec->group_keys = parallel->group_keys;
-	gpusort_sort_plan_leader_keys(spec, gpusort_team_string_words(parallel->team));
+	gpusort_sort_plan_leader_keys(spec);
 }
 
 GsReason

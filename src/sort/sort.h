@@ -49,9 +49,8 @@
 typedef struct GsSort GsSort;
 
 /*
- * Set spec->key_plan to a plan of the sort's keys, for a GPU if one will be tried, or else for
- * the CPU.  Returns GS_REASON_NONE, or why the keys are not encoded: see
- * gpusort_key_plan_create().  Also sets spec->check.
+ * Set spec->key_plan to a plan of the sort's keys.  Returns GS_REASON_NONE, or why the keys are not
+ * encoded: see gpusort_key_plan_create().  Also sets spec->check.
  */
 extern GsReason gpusort_sort_plan_keys(GsSortSpec *spec);
 

@@ -52,26 +52,11 @@ may_use_gpu(const GsSortSpec *spec)
 	return !spec->nested && spec->team == NULL;
 }
 
-/*
- * Has a GPU become available since the keys of a sort were planned to which several processes add
- * rows?  They would not share a session.
- */
-static bool
-is_planned_for_cpu(const GsSortSpec *spec)
-{
-	return spec->processes > 1 &&
-		gpusort_key_plan_string_words(spec->key_plan) != GPUSORT_GPU_STRING_WORDS;
-}
-
 GsReason
 gpusort_sort_plan_keys(GsSortSpec *spec)
 {
-	bool		gpu = may_use_gpu(spec) &&
-		gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties) == GS_REASON_NONE;
 	GsReason	reason;
-	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys,
-											   gpu ? GPUSORT_GPU_STRING_WORDS : 1,
-											   &reason);
+	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys, 1, &reason);
 
 	give_encodings_memory(spec, plan);
 	spec->key_plan = plan;
@@ -80,9 +65,9 @@ gpusort_sort_plan_keys(GsSortSpec *spec)
 }
 
 void
-gpusort_sort_plan_leader_keys(GsSortSpec *spec, unsigned string_words)
+gpusort_sort_plan_leader_keys(GsSortSpec *spec)
 {
-	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys, string_words, NULL);
+	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys, 1, NULL);
 
 	give_encodings_memory(spec, plan);
 	spec->key_plan = plan;
@@ -139,10 +124,10 @@ begin_gpu(GsSort *sort)
 		gpusort_stats_count_reason(GS_REASON_WRONG_ORDER);
 		return false;
 	}
-	if (will_cut(spec) || is_planned_for_cpu(spec))
+	if (will_cut(spec))
 	{
 		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties);
-		if (sort->gpu_reason == GS_REASON_NONE && will_cut(spec))
+		if (sort->gpu_reason == GS_REASON_NONE)
 			sort->gpu_reason = GS_REASON_LIMIT;
 	}
 	else if (gpusort_gpu_rows_begin(&sort->gpu, spec, &sort->gpu_reason))

@@ -194,7 +194,7 @@ extern void gpusort_sort_go_to(GsSort *sort, int64 position);
 /* ---- For producers: producer.c ---- */
 
 /* Set spec->key_plan to the plan by which a worker encodes rows of its leader's sort. */
-extern void gpusort_sort_plan_leader_keys(GsSortSpec *spec, unsigned string_words);
+extern void gpusort_sort_plan_leader_keys(GsSortSpec *spec);
 
 /*
  * Let other processes sort rows of the input together with this one.  They pass the team of

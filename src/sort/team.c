@@ -26,7 +26,6 @@ struct GsTeam
 								 * this one, or the first one of a pair; set
 								 * before others start */
 	Barrier		barrier;
-	unsigned	string_words;	/* in all key plans */
 	int			processes;
 	pg_atomic_uint32 nattached; /* processes that have taken part in ADD */
 	ConditionVariable attached; /* one more has */
@@ -61,7 +60,6 @@ create_team(const GsSortSpec *spec)
 		   sizeof(GsTeam) - sizeof(GsSharedBudget));
 	team->first = team;
 	BarrierInit(&team->barrier, 0);
-	team->string_words = gpusort_key_plan_string_words(spec->key_plan);
 	team->processes = processes;
 	pg_atomic_init_u32(&team->nattached, 0);
 	ConditionVariableInit(&team->attached);
@@ -74,12 +72,6 @@ create_team(const GsSortSpec *spec)
 	team->merge = gpusort_shared_merge_init((char *) team + merge_at, &team->budget,
 											team->ranges, spec);
 	return team;
-}
-
-unsigned
-gpusort_team_string_words(const GsTeam *team)
-{
-	return team->string_words;
 }
 
 GsReason

@@ -89,9 +89,6 @@ typedef struct GsParticipant
 
 /* ---- The team, in any process ---- */
 
-/* Returns the 'string_words' with which all processes must make their key plans. */
-extern unsigned gpusort_team_string_words(const GsTeam *team);
-
 /* Returns why rows are missing, as the first process to fail has said; or GS_REASON_NONE. */
 extern GsReason gpusort_team_failure(const GsTeam *team);
 

@@ -32,6 +32,7 @@
 #include "utils/typcache.h"
 
 #include "core/radix_sort.h"
+#include "key/device_key.h"
 #include "key/key_encoding.h"
 #include "key/key_plan.h"
 #include "loading.h"
@@ -521,6 +522,74 @@ check_plan(const Rows *rows, const GsKeyPlan *plan)
 	return NULL;
 }
 
+/* Does a key have equal bits as another one up to one of its levels, and are both ties then? */
+static bool
+can_be_ties(const GsDeviceKey *key, const uint64 *less, const uint64 *greater)
+{
+	for (int l = 0; l < key->nlevels; l++)
+	{
+		unsigned	bits = key->levels[l].bits;
+
+		for (unsigned bit = 0; bit < bits; bit++)
+			if (((less[bit / 64] ^ greater[bit / 64]) >> (63 - bit % 64) & 1) != 0)
+				return false;
+		if (key->levels[l].always || (greater[bits / 64] >> (63 - bits % 64) & 1) != 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Compares two rows by their keys for a GPU, unless they are ties.  Returns NULL, or what is wrong.
+ */
+static const char *
+compare_device_keys(const Rows *rows, const GsDeviceKey *key, int i, int j,
+					const uint64 *key_i, const uint64 *key_j, bool told)
+{
+	int			by_words = compare_words(key_i, key_j, key->words);
+	bool		ties = by_words < 0 ? can_be_ties(key, key_i, key_j) :
+		can_be_ties(key, key_j, key_i);
+
+	if (told && ties && by_words != 0)
+		return "keys that tell all and are ties";
+	if (ties && !told)
+		return NULL;
+	return by_words == order_by_keys(rows, 0, strlen(rows->keys), i, j) ? NULL :
+		"keys for a GPU in another order";
+}
+
+static char *
+check_device_key(const Rows *rows, const GsDeviceKey *key)
+{
+	int			count = rows->values->count;
+	uint64	   *keys = palloc0(count * key->words * sizeof(uint64));
+	bool	   *null_keys = palloc(count * sizeof(bool));
+	bool	   *told = palloc(count * sizeof(bool));
+
+	for (int i = 0; i < count; i++)
+		null_keys[i] = !gpusort_device_key_encode(key, rows->columns + i * MOST_KEYS,
+												  rows->isnull + i * MOST_KEYS,
+												  keys + i * key->words, &told[i]);
+	for (int i = 0; i < count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (int j = 0; j < i; j++)
+		{
+			const char *what = null_keys[i] != null_keys[j] ? NULL :
+				compare_device_keys(rows, key, i, j, keys + i * key->words,
+									keys + j * key->words, told[i] && told[j]);
+
+			if (what != NULL)
+				return complaint(rows->values, i, j,
+								 psprintf("%s, keys \"%s\"%s%s", what, rows->keys,
+										  rows->descending ? " descending" : "",
+										  rows->nulls_first ? " nulls first" : ""),
+								 key->words);
+		}
+	}
+	return NULL;
+}
+
 /* Checks all plans for the rows.  Returns NULL, or what is wrong. */
 static char *
 check_rows(const Rows *rows)
@@ -550,13 +619,17 @@ check_rows(const Rows *rows)
 		collations[k] = small ? InvalidOid : values->collation;
 		nulls_first[k] = rows->nulls_first;
 	}
-	for (unsigned words = 1;
+	for (unsigned words = 0;
 		 words <= GPUSORT_CPU_MAX_KEY_WORDS && wrong == NULL; words++)
 	{
 		GsReason	reason;
-		GsKeyPlan  *plan = gpusort_key_plan_create(&keys, words, &reason);
+		GsKeyPlan  *plan;
 
+		keys.short_values = words == 0;
+		plan = gpusort_key_plan_create(&keys, Max(words, 1), &reason);
 		wrong = check_plan(rows, plan);
+		if (words <= 1 && wrong == NULL)
+			wrong = check_device_key(rows, gpusort_device_key_create(plan, words == 1));
 		gpusort_key_plan_free(plan);
 	}
 	return wrong;

@@ -12,6 +12,20 @@ SELECT 'locale checks: ' || coalesce(string_agg(DISTINCT CASE WHEN locale_is_use
 	   AND NOT locale_is_used(replace(collcollate, '.utf8', '.UTF-8'), true) THEN 'right' ELSE 'wrong: ' || collcollate END, ', '), 'right')
 FROM pg_collation WHERE collname LIKE 'locale~_%' ESCAPE '~' AND collcollate <> 'C';
 
+-- The order of strings that differ in upper case, of up to 21 characters and of more, and of others.
+CREATE FUNCTION case_check(collation_name name) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	result text;
+BEGIN
+	EXECUTE format('SELECT key_check(array_agg(beginning || substr(s, 1, n) COLLATE %I))
+		FROM unnest(''{"",a,A,é,"ab ","Ab ",aB}''::text[]) AS beginning,
+			 unnest(''{"letters, spaces & 1 digit","Letters, spaceS & 1 digit","chlLjSZaa-_ij/IJ; Nj dZ DZ"}''::text[]) AS s,
+			 unnest(''{1,5,18,19,20,21,25}''::int4[]) AS n', collation_name) INTO result;
+	RETURN result;
+END $$;
+SELECT 'upper case: ' || string_agg(DISTINCT regexp_replace(case_check(collname), ' .*', ''), ', ')
+FROM pg_collation WHERE collname LIKE 'locale~_%' ESCAPE '~';
+
 -- Are strings with the contractions of each locale compared as by the C library?  Locales of this
 -- machine with the same tables count as one.  GPUSORT_CONTRACTION_STEP=1 takes all cases.
 \set contraction_step 199

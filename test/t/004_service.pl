@@ -84,10 +84,13 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE strings AS SELECT i AS id, 'word ' || i % 100 AS few, substr(md5(i::text), 1, 20) AS many,
 		'https://www.example.org/item/' || md5(i::text) AS far, CASE WHEN i % 2 = 0 THEN '' ELSE md5(i::text) END AS half,
 		md5((i * 3 / 4)::text) AS most, i % 1000 AS n, 'b' || i % 50 AS b, 'c' || i % 3 AS c,
-		i % 100 || ' is the beginning of a longer string' AS long
+		i % 100 || ' is the beginning of a longer string' AS long, (ARRAY['Café ', 'Place '])[1 + i % 2] || i % 50 AS places
 	FROM generate_series(1, 20000) AS i;
 	VACUUM ANALYZE strings});
+my $language = $node->safe_psql('postgres', q{SELECT quote_ident(collname) FROM pg_collation
+	WHERE collprovider = 'c' AND collname ~ '^en_US.*utf-?8' ORDER BY 1 LIMIT 1});
 foreach my $case (
+	$language eq '' ? () : ([ "few COLLATE $language, id", 1 ], [ "n % 2, few COLLATE $language DESC, b", 1 ], [ "places COLLATE $language, id", 0 ]),
 	[ 'many', 1 ], [ 'many, id', 1 ], [ 'many COLLATE "C" DESC, few', 1 ], [ 'id', 1 ], [ 'id, few', 1 ], [ 'n, id', 1 ],
 	[ 'few', 1 ], [ 'few, id', 1 ], [ 'few COLLATE "C", id', 1 ], [ 'far', 0 ], [ 'half', 0 ], [ 'n, b', 1 ],
 	[ 'long', 0 ], [ 'long, id', 0 ], [ 'long COLLATE "C", id', 0 ], [ 'few, long', 1 ], [ 'few, long, id', 0 ],

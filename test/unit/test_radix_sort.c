@@ -15,13 +15,6 @@
 #include "sort_check.h"
 #include "tap.h"
 
-/* Returns the next number of words to be tested: each up to 4, as most keys have, and the most. */
-static unsigned
-more_words(unsigned words)
-{
-	return words == 4 ? GPUSORT_CPU_MAX_KEY_WORDS : words + 1;
-}
-
 #define ALL_SIZES_TO	5000
 #define LENGTH_OF(array)	(sizeof(array) / sizeof((array)[0]))
 
@@ -69,7 +62,7 @@ test_sizes_of_insertion(void)
 		bool		passed = true;
 
 		for (uint32_t rows = 0; rows <= 70 && passed; rows++)
-			for (unsigned words = 1; words <= GPUSORT_CPU_MAX_KEY_WORDS; words = more_words(words))
+			for (unsigned words = 1; words <= GPUSORT_CPU_MAX_KEY_WORDS; words++)
 				passed &= pattern_is_right(pattern, rows, words, rows % 8,
 										   &random);
 		tap_ok(passed, "0 to 70 rows, %s", key_pattern_name(pattern));
@@ -82,7 +75,7 @@ test_chunk_sizes(void)
 	const uint32_t rows = 3000;
 	RandomState random = 6;
 
-	for (unsigned words = 1; words <= GPUSORT_CPU_MAX_KEY_WORDS; words = more_words(words))
+	for (unsigned words = 1; words <= GPUSORT_CPU_MAX_KEY_WORDS; words++)
 	{
 		bool		passed = true;
 
@@ -435,10 +428,7 @@ test_adjacent_windows(unsigned words)
 	tap_ok(passed, "windows of adjacent bits, each place, %u words", words);
 }
 
-/*
- * Tests every combination of some words, so that fields lie in all of them.  Of more than four
- * words, the others are at random.
- */
+/* Tests every combination of some words, so that fields lie in all of them. */
 static void
 test_combined_windows(unsigned words)
 {
@@ -454,7 +444,7 @@ test_combined_windows(unsigned words)
 	size_t		combinations = 1;
 	bool		passed = true;
 
-	for (unsigned w = 0; w < words && w < 4; w++)
+	for (unsigned w = 0; w < words; w++)
 		combinations *= LENGTH_OF(parts);
 	for (size_t i = 0; i < combinations && passed; i++)
 	{
@@ -463,7 +453,7 @@ test_combined_windows(unsigned words)
 
 		for (unsigned w = 0; w < words; w++)
 		{
-			varying[w] = parts[(w < 4 ? rest : random_word(&random)) % LENGTH_OF(parts)];
+			varying[w] = parts[rest % LENGTH_OF(parts)];
 			rest /= LENGTH_OF(parts);
 		}
 		passed = window_is_right(varying, words, &random);
@@ -758,7 +748,7 @@ test_key_bits(uint32_t rows)
 	{
 		bool		passed = true;
 
-		for (unsigned words = 1; words <= GPUSORT_CPU_MAX_KEY_WORDS; words = more_words(words))
+		for (unsigned words = 1; words <= GPUSORT_CPU_MAX_KEY_WORDS; words++)
 			for (uint32_t parts = 1; parts <= 3; parts++)
 			{
 				uint64_t   *keys = key_pattern_make(pattern, rows, words, &random);
@@ -792,7 +782,7 @@ main(void)
 {
 	static const unsigned widths[] = {1, 2, 7, 8, 9, 16, 31, 32, 33, 48};
 
-	for (unsigned words = 1; words <= GPUSORT_CPU_MAX_KEY_WORDS; words = more_words(words))
+	for (unsigned words = 1; words <= GPUSORT_CPU_MAX_KEY_WORDS; words++)
 	{
 		test_small_sizes(words);
 		test_scattered_bits(words);

@@ -178,8 +178,7 @@ expect_ties(const GsIndexBuild *build)
 		columns[k].table = RelationGetRelid(build->heap);
 		columns[k].attno = build->info->ii_IndexAttrNumbers[k];
 	}
-	return gpusort_key_statistics_expect_ties(&keys, columns, GPUSORT_GPU_STRING_WORDS,
-											  spec->expected_rows);
+	return gpusort_key_statistics_expect_ties(&keys, columns, spec->expected_rows);
 }
 
 static GsReason

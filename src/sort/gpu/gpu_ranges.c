@@ -278,10 +278,9 @@ prepare_groups(GsGpuRanges *ranges)
 {
 	const GsSortSpec *spec = ranges->spec;
 	int			natts = spec->tupdesc->natts;
-	int			first_open;
 
-	(void) gpusort_key_plan_is_exact(spec->key_plan, &first_open);
-	ranges->by_words = spec->group_keys > first_open;
+	ranges->by_words =
+		spec->group_keys > gpusort_gpu_session_first_open(ranges->rows->session);
 	ranges->group = gpusort_group_keys_create(spec, spec->group_keys);
 	ranges->values = palloc0(natts * sizeof(Datum));
 	ranges->isnull = palloc0(natts * sizeof(bool));

@@ -3,12 +3,12 @@
  * gpu_rows.c
  *		The rows of a sort that are on a GPU: a session, and the order of its ties.
  *
- * A device knows nothing about comparators.  It returns ties, which are rows with
- * equal keys, in the order of arrival, and tells which rows are ties.  This file breaks
- * the ties as rows are read.  A row that has no ties is returned as it is.  When one has, the
- * ties of its chunk from there on, a batch, are copied to a sort of their own on the host, which
- * can use further words of the keys, and temporary files.  Tied rows have the same order there
- * as their positions here, so the next one of them is the next one there.
+ * A device knows nothing about comparators.  It tells which rows are ties, whose order its keys
+ * leave open: see device_key.c.  Rows with equal keys are in the order of arrival.  This file puts
+ * ties into order as rows are read.  A row that has no ties is returned as it is.  When one has,
+ * the ties of its chunk from there on, a batch, are copied to a sort of their own on the host,
+ * which can use further words of the keys, and temporary files.  Tied rows have the same order
+ * there as their positions here, so the next one of them is the next one there.
  *
  *-------------------------------------------------------------------------
  */

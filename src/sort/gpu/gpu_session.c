@@ -24,6 +24,7 @@
 #include "compat.h"
 
 #include "core/copy_bytes.h"
+#include "core/radix_sort.h"
 #include "service/service_client.h"
 #include "settings.h"
 #include "sort/base/budget.h"
@@ -33,7 +34,9 @@
 #include "sort/gpu/gpu_session_private.h"
 #include "work.h"
 
-StaticAssertDecl(GPUSORT_CPU_MAX_KEY_WORDS <= GPUSORT_MAX_KEY_WORDS,
+StaticAssertDecl(GPUSORT_DEVICE_KEY_WORDS <= GPUSORT_MAX_KEY_WORDS &&
+				 GPUSORT_CPU_MAX_KEY_WORDS <= GPUSORT_DEVICE_KEY_WORDS &&
+				 GPUSORT_DEVICE_KEY_LEVELS <= GPUSORT_MAX_TIE_LEVELS,
 				 "every key can go to a device");
 
 /* With fewer rows, a sort takes less time on the CPU. */
@@ -75,8 +78,14 @@ make_session(const GsSortSpec *spec)
 	session->budget = gpusort_budget_create(SIZE_MAX);
 	session->spec = spec;
 	session->format = gpusort_row_format_create(spec);
-	session->words = gpusort_key_plan_words(spec->key_plan);
-	session->has_ties = !gpusort_key_plan_is_exact(spec->key_plan, &first_open);
+	if (gpusort_key_plan_is_exact(spec->key_plan, &first_open))
+		session->words = gpusort_key_plan_words(spec->key_plan);
+	else
+	{
+		session->device_key = gpusort_device_key_create(spec->key_plan, spec->keys.alone);
+		session->words = session->device_key->words;
+		session->has_ties = session->device_key->nlevels > 0;
+	}
 	session->all_told = session->has_ties;
 
 	/* A row must fit into a chunk with its key, and into a sorted one. */
@@ -95,6 +104,22 @@ attach(const GsSortSpec *spec)
 	return session;
 }
 
+/* Say on which levels the rows of a session can be ties. */
+static void
+set_tie_levels(const GsGpuSession *session, GsClientOptions *options)
+{
+	const GsDeviceKey *key = session->device_key;
+
+	if (key == NULL)
+		return;
+	options->tie_levels = key->nlevels;
+	for (int i = 0; i < key->nlevels; i++)
+		options->tie_level[i] = (GsTieLevel)
+	{
+		.bits = key->levels[i].bits,.always = key->levels[i].always
+	};
+}
+
 GsGpuSession *
 gpusort_gpu_session_create(const GsSortSpec *spec, GsReason *reason)
 {
@@ -110,7 +135,7 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsReason *reason)
 	session = make_session(spec);
 	options.key_words = session->words;
 	options.variable = session->format->variable;
-	options.ties = session->has_ties;
+	set_tie_levels(session, &options);
 	options.row_width = session->format->packed_bytes;
 	options.expected_row_bytes =
 		options.variable ? Max(spec->expected_width, options.row_width) : options.row_width;
@@ -121,6 +146,12 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsReason *reason)
 	}
 	session->client = gpusort_client_open(&options, reason);
 	return session->client != NULL ? session : NULL;
+}
+
+int
+gpusort_gpu_session_first_open(const GsGpuSession *session)
+{
+	return session->device_key != NULL ? session->device_key->open : session->spec->keys.nkeys;
 }
 
 GsClientHandle
@@ -297,30 +328,39 @@ end_row(const GsGpuSession *session, GsChunkFill *fill, const uint64 *key, Size 
 	fill->rows++;
 }
 
-/* Note it if words do not tell all keys of a row, the first one of this process. */
-static void
-look_for_ties(GsGpuSession *session, const Datum *values, const bool *isnull)
+/*
+ * Encode a row.  Returns false if its first sort key is NULL.  Notes it if words do not tell all
+ * keys of a row, the first one of this process.
+ */
+static inline bool
+encode_row(GsGpuSession *session, const Datum *values, const bool *isnull, uint64 *key)
 {
-	if (gpusort_key_plan_tells_all(session->spec->key_plan, values, isnull))
-		return;
-	session->all_told = false;
-	gpusort_client_note_ties(session->client);
+	bool		told;
+	bool		not_null;
+
+	if (session->device_key == NULL)
+		return gpusort_key_plan_encode(session->spec->key_plan, values, isnull, key);
+	not_null = gpusort_device_key_encode(session->device_key, values, isnull, key, &told);
+	if (!told && session->all_told)
+	{
+		session->all_told = false;
+		gpusort_client_note_ties(session->client);
+	}
+	return not_null;
 }
 
 bool
 gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 						const bool *isnull)
 {
-	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
+	uint64		key[GPUSORT_DEVICE_KEY_WORDS];
 	const GsRowFormat *format = session->format;
 	GsNullPart	part = GS_PART_REGULAR;
 	Size		row_bytes = 0;
 	GsChunkFill *fill;
 
-	if (!gpusort_key_plan_encode(session->spec->key_plan, values, isnull, key))
+	if (!encode_row(session, values, isnull, key))
 		part = GS_PART_NULL_KEYS;
-	if (session->all_told)
-		look_for_ties(session, values, isnull);
 	fill = &session->fills[part];
 	if (likely(fill->rows < fill->max_rows))
 		row_bytes = gpusort_row_format_pack_fast(format, values, isnull,

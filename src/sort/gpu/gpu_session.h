@@ -14,12 +14,6 @@
 #include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
 
-/*
- * The number of words of a string in a key.  On a device, longer keys cost less than
- * breaking ties afterwards.
- */
-#define GPUSORT_GPU_STRING_WORDS	3
-
 typedef struct GsGpuSession GsGpuSession;
 
 /*
@@ -111,7 +105,10 @@ extern bool gpusort_gpu_session_join(GsGpuSession *session);
 /* After sorting: the number of rows that can be read by position. */
 extern int64 gpusort_gpu_session_count(const GsGpuSession *session);
 
-/* After that: are rows with equal words yet to be ordered? */
+/* Returns the first sort key that the words of a device do not encode exactly, or nkeys. */
+extern int	gpusort_gpu_session_first_open(const GsGpuSession *session);
+
+/* After sorting: are there ties, which are yet to be ordered? */
 extern bool gpusort_gpu_session_has_ties(const GsGpuSession *session);
 
 /*

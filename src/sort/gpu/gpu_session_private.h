@@ -14,7 +14,7 @@
 
 #include "portability/instr_time.h"
 
-#include "core/radix_sort.h"
+#include "key/device_key.h"
 #include "service/service_client.h"
 #include "sort/base/budget.h"
 #include "sort/base/row_format.h"
@@ -33,7 +33,7 @@ typedef struct GsChunkFill
 	GsPoolChunk *chunk;			/* or NULL */
 	uint32		rows;
 	uint32		max_rows;		/* 0 without a chunk */
-	uint64	   *keys[GPUSORT_CPU_MAX_KEY_WORDS];	/* of the next row */
+	uint64	   *keys[GPUSORT_DEVICE_KEY_WORDS]; /* of the next row */
 	uint32	   *lengths;		/* of the next row, if variable */
 	char	   *data;			/* of the first row */
 	char	   *next;			/* of the next row */
@@ -67,6 +67,7 @@ struct GsGpuSession
 								 * limit */
 	const GsSortSpec *spec;
 	GsRowFormat *format;
+	GsDeviceKey *device_key;	/* NULL if spec->key_plan is exact */
 	unsigned	words;
 	Size		max_row_bytes;
 	GsClient   *client;

@@ -1,0 +1,272 @@
+/*-------------------------------------------------------------------------
+ *
+ * device_key.c
+ *		Keys of rows that a GPU sorts, if those of a key plan are not exact.
+ *
+ * A device cannot encode further words of a row, and to bring rows back to the host for that takes
+ * longer than to sort them.  So its keys have more words than those of the CPU, which has them in
+ * memory for each row: up to three of a string, and other sort keys follow it.
+ *
+ * The rest of a string comes before these.  So they can only follow a value that ends in its
+ * words, as most short strings and numerics do.  Which values do so is known only row by row.
+ * Therefore a bit follows the words, a doubt, which is set if this value does not end in them or
+ * if they leave open whether it is equal to others; then all other bits of the key are zero.
+ * Rows with equal words up to there are a group, in which rows with the doubt come last.  If the
+ * last one of a group has it, the host has to order the group again.  Others are in order.  Each
+ * such column makes a level of groups.
+ *
+ * Strings by a locale of the C library have the weights of their characters as words, which leave
+ * open the order of strings with equal ones.  If all characters are plain (locale_weights.h), one
+ * bit for each, after the doubt, tells it, as that of "A" and "a".
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "key/device_key.h"
+#include "key/key_column.h"
+
+#define MAX_BITS	(GPUSORT_DEVICE_KEY_WORDS * GPUSORT_WORD_BITS)
+
+/* The words of a string, and those that it has if otherwise not all sort keys have a place. */
+#define STRING_WORDS	3
+#define FEWER_WORDS		2
+
+/* A sort key. */
+typedef struct GsDeviceColumn
+{
+	GsKeyColumn column;
+	bool		exact;
+	bool		doubted;		/* does a doubt follow its words? */
+	unsigned	bits;			/* of its words */
+	unsigned	characters;		/* of a plain string, which have a bit each,
+								 * or 0 */
+	unsigned	all_bits;
+} GsDeviceColumn;
+
+/* ----------------------------------------------------------------
+ *		making a key
+ * ----------------------------------------------------------------
+ */
+
+/* Lay out a column that is not exact, of which strings get that number of words. */
+static void
+lay_out_open(GsDeviceColumn *column, unsigned string_words, bool may_follow, bool last)
+{
+	const GsKeyEncoding *encoding = &column->column.encoding;
+	unsigned	all_bits = string_words * GPUSORT_WORD_BITS;
+
+	column->bits = encoding->bits;
+	column->characters = 0;
+	if (gpusort_key_encoding_has_weights(encoding) && may_follow)
+	{
+		/* A byte and a bit for each character, and the doubt. */
+		column->characters = (all_bits - 1) / (BITS_PER_BYTE + 1);
+		column->bits = column->characters * BITS_PER_BYTE;
+	}
+	else if (gpusort_key_encoding_has_words(encoding))
+		column->bits = all_bits;
+	column->doubted = column->characters > 0 ||
+		(may_follow && !last && gpusort_key_encoding_can_end(encoding));
+	column->all_bits = column->bits + (column->doubted ? 1 : 0) + column->characters;
+}
+
+static void
+add_level(GsDeviceKey *key, unsigned bits, bool always)
+{
+	key->levels[key->nlevels++] = (GsKeyLevel)
+	{
+		.bits = bits,.always = always
+	};
+}
+
+/* Lay out all columns that have a place. */
+static void
+lay_out(GsDeviceKey *key, int ncolumns, unsigned string_words, bool alone)
+{
+	unsigned	bits = 0;
+	bool		goes_on = true;
+	int			i;
+
+	key->nlevels = 0;
+	key->open = -1;
+	key->complete = true;
+	for (i = 0; i < ncolumns && goes_on; i++)
+	{
+		GsDeviceColumn *column = &key->columns[i];
+
+		if (!column->exact)
+			lay_out_open(column, string_words, !alone, i + 1 == ncolumns);
+		if (bits + gpusort_key_null_bits(i) + column->all_bits > MAX_BITS)
+			break;
+		bits += gpusort_key_null_bits(i);
+		if (!column->exact)
+		{
+			add_level(key, bits + column->bits, !column->doubted);
+			goes_on = column->doubted;
+			key->complete = goes_on || gpusort_key_encoding_can_end(&column->column.encoding);
+			if (key->open < 0)
+				key->open = i;
+		}
+		bits += column->all_bits;
+	}
+	key->ncolumns = i;
+	if (i < ncolumns)
+	{
+		if (goes_on)
+			add_level(key, bits, true);
+		key->complete = false;
+	}
+	if (key->open < 0)
+		key->open = i;
+	key->words = Max((bits + GPUSORT_WORD_BITS - 1) / GPUSORT_WORD_BITS, 1);
+}
+
+GsDeviceKey *
+gpusort_device_key_create(const GsKeyPlan *plan, bool alone)
+{
+	GsDeviceKey *key = palloc0(sizeof(GsDeviceKey));
+	int			ncolumns;
+	const GsKeyColumn *columns = gpusort_key_plan_columns(plan, &ncolumns);
+
+	key->columns = palloc0(ncolumns * sizeof(GsDeviceColumn));
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsDeviceColumn *column = &key->columns[i];
+
+		column->column = columns[i];
+		column->exact = gpusort_key_encoding_is_exact(&columns[i].encoding);
+		column->bits = column->all_bits = columns[i].encoding.bits;
+	}
+	lay_out(key, ncolumns, STRING_WORDS, alone);
+	if (key->ncolumns < ncolumns && !alone)
+		lay_out(key, ncolumns, FEWER_WORDS, alone);
+	return key;
+}
+
+bool
+gpusort_device_key_encoding(const GsDeviceKey *key, int column, GsKeyEncoding *encoding)
+{
+	if (column >= key->ncolumns)
+		return false;
+	*encoding = key->columns[column].column.encoding;
+	encoding->bits = key->columns[column].bits;
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		encoding
+ * ----------------------------------------------------------------
+ */
+
+/* Write the first bits of some words. */
+static void
+write_words(const GsDeviceColumn *column, unsigned position, const uint64 *words, uint64 *key)
+{
+	unsigned	bits = column->bits;
+
+	for (unsigned w = 0; bits > 0; w++)
+	{
+		unsigned	width = Min(bits, GPUSORT_WORD_BITS);
+		uint64		word = column->column.descending ? ~words[w] : words[w];
+
+		gpusort_key_set_bits(key, position, width, word >> (GPUSORT_WORD_BITS - width));
+		position += width;
+		bits -= width;
+	}
+}
+
+/* Write which characters of a plain string are the greater of two. */
+static void
+write_characters(const GsDeviceColumn *column, unsigned position, uint64 greater, uint64 *key)
+{
+	uint64		all = PG_UINT64_MAX >> (GPUSORT_WORD_BITS - column->characters);
+
+	gpusort_key_set_bits(key, position, column->characters,
+						 column->column.descending ? ~greater & all : greater);
+}
+
+/* Does a value that is not plain end in its words, so that equal words mean equal values? */
+static inline bool
+ends(const GsDeviceColumn *column, Datum value)
+{
+	const GsKeyEncoding *encoding = &column->column.encoding;
+
+	return gpusort_key_encoding_can_end(encoding) &&
+		gpusort_key_encoding_rest(encoding, value,
+								  column->bits / GPUSORT_WORD_BITS) == GS_REST_NONE;
+}
+
+/* Encode a value of a column that is not exact.  Returns whether its words tell all of it. */
+static bool
+encode_open(const GsDeviceColumn *column, unsigned position, Datum value, uint64 *key)
+{
+	const GsKeyEncoding *encoding = &column->column.encoding;
+	uint64		words[STRING_WORDS];
+	uint64		greater;
+
+	if (column->characters > 0 &&
+		gpusort_key_encoding_plain_words(encoding, value, column->characters, words, &greater))
+	{
+		write_words(column, position, words, key);
+		write_characters(column, position + column->bits + 1, greater, key);
+		return true;
+	}
+	if (gpusort_key_encoding_is_string(encoding))
+	{
+		gpusort_key_encoding_string_words(encoding, value, words,
+										  (column->bits + GPUSORT_WORD_BITS - 1) /
+										  GPUSORT_WORD_BITS);
+		write_words(column, position, words, key);
+	}
+	else
+		gpusort_key_column_encode(&column->column, column->bits, position, value, key);
+	return ends(column, value);
+}
+
+bool
+gpusort_device_key_encode(const GsDeviceKey *key, const Datum *values, const bool *isnull,
+						  uint64 *words, bool *told)
+{
+	unsigned	position = 0;
+
+	*told = key->complete;
+	for (unsigned w = 0; w < key->words; w++)
+		words[w] = 0;
+	for (int i = 0; i < key->ncolumns; i++)
+	{
+		const GsDeviceColumn *column = &key->columns[i];
+		int			index = column->column.attno - 1;
+
+		if (i > 0)
+			gpusort_key_set_bits(words, position++, 1,
+								 isnull[index] != column->column.nulls_first);
+		if (isnull[index])
+			;
+		else if (column->exact)
+			gpusort_key_column_encode(&column->column, column->bits, position, values[index],
+									  words);
+		else if (!encode_open(column, position, values[index], words))
+		{
+			*told = false;
+			if (column->doubted)
+				gpusort_key_set_bits(words, position + column->bits, 1, 1);
+			break;
+		}
+		position += column->all_bits;
+	}
+	return !isnull[key->columns[0].column.attno - 1];
+}
+
+bool
+gpusort_device_key_tells(const GsDeviceKey *key, int column, Datum value)
+{
+	const GsDeviceColumn *c = &key->columns[column];
+	uint64		words[STRING_WORDS];
+	uint64		greater;
+
+	return c->exact || ends(c, value) ||
+		(c->characters > 0 &&
+		 gpusort_key_encoding_plain_words(&c->column.encoding, value, c->characters, words,
+										  &greater));
+}
