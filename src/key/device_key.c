@@ -16,8 +16,8 @@
  * such column makes a level of groups.
  *
  * Strings by a locale of the C library have the weights of their characters as words, which leave
- * open the order of strings with equal ones.  If all characters are plain (locale_weights.h), one
- * bit for each, after the doubt, tells it, as that of "A" and "a".
+ * open the order of strings with equal ones.  If all characters are plain (locale_weights.h), some
+ * bits after the doubt tell it.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,8 +39,8 @@ typedef struct GsDeviceColumn
 	bool		exact;
 	bool		doubted;		/* does a doubt follow its words? */
 	unsigned	bits;			/* of its words */
-	unsigned	characters;		/* of a plain string, which have a bit each,
-								 * or 0 */
+	GsPlainLimits plain;		/* no letters if no string counts as plain */
+	unsigned	rest_bits;		/* of plain strings, after the doubt */
 	unsigned	all_bits;
 } GsDeviceColumn;
 
@@ -57,18 +57,24 @@ lay_out_open(GsDeviceColumn *column, unsigned string_words, bool may_follow, boo
 	unsigned	all_bits = string_words * GPUSORT_WORD_BITS;
 
 	column->bits = encoding->bits;
-	column->characters = 0;
+	column->plain = (GsPlainLimits)
+	{
+		0
+	};
 	if (gpusort_key_encoding_has_weights(encoding) && may_follow)
 	{
-		/* A byte and a bit for each character, and the doubt. */
-		column->characters = (all_bits - 1) / (BITS_PER_BYTE + 1);
-		column->bits = column->characters * BITS_PER_BYTE;
+		/* A byte and a bit for each letter, the specials, and the doubt. */
+		column->plain.specials = string_words;
+		column->plain.letters = (all_bits - string_words * GPUSORT_SPECIAL_BITS - 1) /
+			(BITS_PER_BYTE + 1);
+		column->bits = column->plain.letters * BITS_PER_BYTE;
 	}
 	else if (gpusort_key_encoding_has_words(encoding))
 		column->bits = all_bits;
-	column->doubted = column->characters > 0 ||
+	column->rest_bits = gpusort_plain_bits(column->plain);
+	column->doubted = column->rest_bits > 0 ||
 		(may_follow && !last && gpusort_key_encoding_can_end(encoding));
-	column->all_bits = column->bits + (column->doubted ? 1 : 0) + column->characters;
+	column->all_bits = column->bits + (column->doubted ? 1 : 0) + column->rest_bits;
 }
 
 static void
@@ -176,14 +182,14 @@ write_words(const GsDeviceColumn *column, unsigned position, const uint64 *words
 	}
 }
 
-/* Write which characters of a plain string are the greater of two. */
+/* Write what tells plain strings with the same bytes apart. */
 static void
-write_characters(const GsDeviceColumn *column, unsigned position, uint64 greater, uint64 *key)
+write_rest(const GsDeviceColumn *column, unsigned position, uint64 rest, uint64 *key)
 {
-	uint64		all = PG_UINT64_MAX >> (GPUSORT_WORD_BITS - column->characters);
+	uint64		all = PG_UINT64_MAX >> (GPUSORT_WORD_BITS - column->rest_bits);
 
-	gpusort_key_set_bits(key, position, column->characters,
-						 column->column.descending ? ~greater & all : greater);
+	gpusort_key_set_bits(key, position, column->rest_bits,
+						 column->column.descending ? ~rest & all : rest);
 }
 
 /* Does a value that is not plain end in its words, so that equal words mean equal values? */
@@ -203,13 +209,13 @@ encode_open(const GsDeviceColumn *column, unsigned position, Datum value, uint64
 {
 	const GsKeyEncoding *encoding = &column->column.encoding;
 	uint64		words[STRING_WORDS];
-	uint64		greater;
+	uint64		rest;
 
-	if (column->characters > 0 &&
-		gpusort_key_encoding_plain_words(encoding, value, column->characters, words, &greater))
+	if (column->rest_bits > 0 &&
+		gpusort_key_encoding_plain_words(encoding, column->plain, value, words, &rest))
 	{
 		write_words(column, position, words, key);
-		write_characters(column, position + column->bits + 1, greater, key);
+		write_rest(column, position + column->bits + 1, rest, key);
 		return true;
 	}
 	if (gpusort_key_encoding_is_string(encoding))
@@ -263,10 +269,9 @@ gpusort_device_key_tells(const GsDeviceKey *key, int column, Datum value)
 {
 	const GsDeviceColumn *c = &key->columns[column];
 	uint64		words[STRING_WORDS];
-	uint64		greater;
+	uint64		rest;
 
 	return c->exact || ends(c, value) ||
-		(c->characters > 0 &&
-		 gpusort_key_encoding_plain_words(&c->column.encoding, value, c->characters, words,
-										  &greater));
+		(c->rest_bits > 0 &&
+		 gpusort_key_encoding_plain_words(&c->column.encoding, c->plain, value, words, &rest));
 }

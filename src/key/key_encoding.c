@@ -351,21 +351,17 @@ first_word_of_weights(const GsKeyEncoding *encoding, Datum value)
 }
 
 bool
-gpusort_key_encoding_plain_words(const GsKeyEncoding *encoding, Datum value,
-								 unsigned characters, uint64 *words, uint64 *greater)
+gpusort_key_encoding_plain_words(const GsKeyEncoding *encoding, GsPlainLimits limits,
+								 Datum value, uint64 *words, uint64 *rest)
 {
 	const struct GsEncodingState *state = encoding->state;
-	GsBytes		string = string_bytes(state->string, value, 0, characters);
-	unsigned char bytes[WORD_BITS] = {0};
-	bool		plain = string.length <= characters &&
-		gpusort_locale_weights_plain(state->weights, string.data, string.length, bytes, greater);
+	GsBytes		string = string_bytes(state->string, value, 0, limits.letters + limits.specials);
+	unsigned char bytes[1 << GPUSORT_SPECIAL_GAP_BITS] = {0};
+	bool		plain = gpusort_locale_weights_plain(state->weights, limits,
+													 string.data, string.length, bytes, rest);
 
-	if (plain)
-	{
-		*greater = *greater << (characters - string.length);
-		for (unsigned at = 0; at < characters; at += sizeof(uint64))
-			words[at / sizeof(uint64)] = gpusort_codec_bytes(bytes + at, sizeof(uint64));
-	}
+	for (unsigned at = 0; plain && at < limits.letters; at += sizeof(uint64))
+		words[at / sizeof(uint64)] = gpusort_codec_8_bytes(bytes + at);
 	gpusort_bytes_free(&string);
 	return plain;
 }

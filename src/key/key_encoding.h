@@ -27,6 +27,7 @@
 
 #include "core/key_codec.h"
 #include "key/encoding_kind.h"
+#include "key/locale_weights.h"
 #include "key/string_bytes.h"
 
 /* Does a collation compare strings byte by byte? */
@@ -131,14 +132,11 @@ extern int	gpusort_key_encoding_compare_weights(const GsKeyEncoding *encoding,
 												 Datum a, Datum b, bool *same);
 
 /*
- * Likewise: write the bytes of a value of at most that number of characters, 1 to 64, into as many
- * words as these need, and into *greater what tells apart values with the same bytes: see
- * gpusort_locale_weights_plain().  Returns false if it has more characters, or some that are not
- * plain.
+ * Likewise, if it is plain within limits: write its bytes, one for each letter, into as many words as
+ * 'limits.letters' need, and *rest: see gpusort_locale_weights_plain().  Otherwise returns false.
  */
-extern bool gpusort_key_encoding_plain_words(const GsKeyEncoding *encoding, Datum value,
-											 unsigned characters, uint64 *words,
-											 uint64 *greater);
+extern bool gpusort_key_encoding_plain_words(const GsKeyEncoding *encoding, GsPlainLimits limits,
+											 Datum value, uint64 *words, uint64 *rest);
 
 /* Are the words that are encoded initially exact for every value? */
 static inline bool

@@ -14,9 +14,6 @@
 /* The sequences of a range differ in at most this many bytes at their end. */
 #define MAX_RANGE_BYTES	4
 
-/* A rule of a level: weights are compared from the first to the last. */
-#define RULE_FORWARD	1
-
 /* Returns the number of a string of bytes within a range. */
 static inline Size
 offset_in_range(const GsSequence *sequence, const unsigned char *string)
@@ -71,40 +68,20 @@ gpusort_locale_tables_next(const GsLocaleTables *tables, const unsigned char **n
 	}
 }
 
-/*
- * Returns the weights of a level at a position that has been checked, preceded by their length, or
- * NULL if there are none or they are not compared forward.
- */
-static const unsigned char *
-find_level(const GsLocaleTables *tables, int32 position, uint32 level)
+const unsigned char *
+gpusort_locale_tables_weights(const GsLocaleTables *tables, int32 position, uint32 level,
+							  unsigned char *rule)
 {
-	Size		rule = (Size) (position >> 24) * tables->nrules + level;
+	Size		at = (Size) (position >> 24) * tables->nrules + level;
 	const unsigned char *end = tables->levels + tables->levels_bytes;
 	const unsigned char *weights = tables->levels + (position & 0xFFFFFF);
 
-	if (level >= tables->nrules || rule >= tables->rules_bytes ||
-		tables->rules[rule] != RULE_FORWARD)
+	if (level >= tables->nrules || at >= tables->rules_bytes)
 		return NULL;
+	*rule = tables->rules[at];
 	for (; level > 0 && weights < end; level--)
 		weights += 1 + weights[0];
 	return weights < end && weights + weights[0] < end ? weights : NULL;
-}
-
-bool
-gpusort_locale_tables_third_level(const GsLocaleTables *tables, int32 a, int32 b, int *cmp)
-{
-	const unsigned char *weights[2][2];
-
-	for (int level = 0; level < 2; level++)
-	{
-		weights[level][0] = find_level(tables, a, level + 1);
-		weights[level][1] = find_level(tables, b, level + 1);
-		if (weights[level][0] == NULL || weights[level][1] == NULL ||
-			weights[level][0][0] != weights[level][1][0])
-			return false;
-	}
-	*cmp = memcmp(weights[1][0], weights[1][1], 1 + weights[1][0][0]);
-	return *cmp != 0 && memcmp(weights[0][0], weights[0][1], 1 + weights[0][0][0]) == 0;
 }
 
 /* ----------------------------------------------------------------
@@ -122,7 +99,7 @@ check_position(const GsLocaleTables *tables, int32 position)
 	Size		length;
 
 	if (position < 0 || rule >= tables->rules_bytes ||
-		tables->rules[rule] != RULE_FORWARD || at >= tables->levels_bytes)
+		tables->rules[rule] != GPUSORT_RULE_FORWARD || at >= tables->levels_bytes)
 		return false;
 	weights = gpusort_locale_tables_level(tables, position, &length);
 	if (length > tables->levels_bytes - at - 1)

@@ -33,6 +33,9 @@ bool		gpusort_locale_weights_spoil = false;
 #define CHECKED_STRINGS		256
 #define CHECKED_LENGTH		7
 
+/* Pairs of strings of plain characters that are compared with it. */
+#define CHECKED_PLAIN		1024
+
 /* Sequences with the same first byte that are checked. */
 #define CHECKED_SEQUENCES	16
 
@@ -392,19 +395,50 @@ gpusort_locale_weights_compare(const GsLocaleWeights *weights,
 }
 
 bool
-gpusort_locale_weights_plain(const GsLocaleWeights *weights, const unsigned char *string,
-							 Size length, unsigned char *bytes, uint64 *greater)
+gpusort_locale_weights_plain(const GsLocaleWeights *weights, GsPlainLimits limits,
+							 const unsigned char *string, Size length,
+							 unsigned char *bytes, uint64 *rest)
 {
-	*greater = 0;
+	unsigned	letters = 0;
+	unsigned	specials = 0;
+	unsigned	gap = 1;
+	uint64		greater = 0;
+	uint64		pairs = 0;
+
+	if (length > limits.letters + limits.specials)
+		return false;
 	for (Size i = 0; i < length; i++)
 	{
 		unsigned char character = string[i];
+		unsigned	plain = character < FIRST_NOT_ASCII ? weights->plain[character] : GS_NOT_PLAIN;
 
-		if (character >= FIRST_NOT_ASCII || weights->plain[character] == GS_NOT_PLAIN)
+		if (plain == GS_NOT_PLAIN)
 			return false;
-		bytes[i] = weights->before_ascii[character];
-		*greater = *greater << 1 | (weights->plain[character] == GS_PLAIN_GREATER);
+		if (plain >= GS_PLAIN_SPECIAL)
+		{
+			if (specials++ == limits.specials)
+				return false;
+			pairs = pairs << GPUSORT_SPECIAL_BITS | gap << GPUSORT_SPECIAL_NUMBER_BITS |
+				(plain - GS_PLAIN_SPECIAL + 1);
+			gap = 1;
+		}
+		else
+		{
+			if (letters == limits.letters)
+				return false;
+			bytes[letters++] = weights->before_ascii[character];
+			greater = greater << 1 | (plain == GS_PLAIN_GREATER);
+			gap++;
+		}
 	}
+	if (specials < limits.specials)
+	{
+		pairs = pairs << GPUSORT_SPECIAL_BITS | gap << GPUSORT_SPECIAL_NUMBER_BITS;
+		specials++;
+	}
+	pairs <<= (limits.specials - specials) * GPUSORT_SPECIAL_BITS;
+	greater <<= limits.letters - letters;
+	*rest = greater << (limits.specials * GPUSORT_SPECIAL_BITS) | pairs;
 	return true;
 }
 
@@ -478,9 +512,47 @@ position_of(const GsLocaleWeights *weights, unsigned char character)
 	return gpusort_locale_tables_next(&weights->tables, &next, next + 1, 1, &alone);
 }
 
-/* Find out which characters of ASCII are plain. */
+/* Compares weights that are preceded by their number of bytes. */
+static int
+compare_weights(const unsigned char *a, const unsigned char *b)
+{
+	int			cmp = memcmp(a + 1, b + 1, Min(a[0], b[0]));
+
+	return cmp != 0 ? cmp : (int) a[0] - (int) b[0];
+}
+
+/* Returns the weights of a character on a level, preceded by their number of bytes, or NULL. */
+static const unsigned char *
+weights_of_level(const GsLocaleWeights *weights, unsigned char character, uint32 level,
+				 unsigned char *rule)
+{
+	return gpusort_locale_tables_weights(&weights->tables, position_of(weights, character),
+										 level, rule);
+}
+
+/*
+ * Compares two characters with the same weight on the first level.  Returns false if they have
+ * other weights on the second, or the same or not as many bytes on the third.
+ */
+static bool
+compare_third_level(const GsLocaleWeights *weights, unsigned char a, unsigned char b, int *cmp)
+{
+	unsigned char rules[4];
+	const unsigned char *second[] = {weights_of_level(weights, a, 1, &rules[0]),
+	weights_of_level(weights, b, 1, &rules[1])};
+	const unsigned char *third[] = {weights_of_level(weights, a, 2, &rules[2]),
+	weights_of_level(weights, b, 2, &rules[3])};
+
+	if (second[0] == NULL || second[1] == NULL || third[0] == NULL || third[1] == NULL)
+		return false;
+	*cmp = compare_weights(third[0], third[1]);
+	return compare_weights(second[0], second[1]) == 0 && *cmp != 0 && third[0][0] == third[1][0] &&
+		rules[2] == GPUSORT_RULE_FORWARD && rules[3] == GPUSORT_RULE_FORWARD;
+}
+
+/* Find the letters and digits that are plain. */
 static void
-find_plain(GsLocaleWeights *weights)
+find_letters(GsLocaleWeights *weights)
 {
 	for (int a = 1; a < FIRST_NOT_ASCII; a++)
 	{
@@ -496,11 +568,80 @@ find_plain(GsLocaleWeights *weights)
 				others++;
 			}
 		if (byte == 0 || byte == GPUSORT_NO_WEIGHT || others > 1 ||
-			(others == 1 && !gpusort_locale_tables_third_level(&weights->tables,
-															   position_of(weights, a),
-															   position_of(weights, other), &cmp)))
+			(others == 1 && !compare_third_level(weights, a, other, &cmp)))
 			continue;
 		weights->plain[a] = cmp > 0 ? GS_PLAIN_GREATER : GS_PLAIN;
+	}
+}
+
+/* Returns the weights of a character on the fourth level, or NULL if it has none. */
+static const unsigned char *
+fourth_level(const GsLocaleWeights *weights, unsigned char character)
+{
+	unsigned char rule;
+	const unsigned char *level = weights_of_level(weights, character, 3, &rule);
+
+	return level != NULL && level[0] > 0 &&
+		(rule & ~GPUSORT_RULE_POSITION) == GPUSORT_RULE_FORWARD ? level : NULL;
+}
+
+/* Has a character weights on the fourth level only? */
+static bool
+is_special(const GsLocaleWeights *weights, unsigned char character)
+{
+	if (weights->before_ascii[character] != GPUSORT_NO_WEIGHT ||
+		fourth_level(weights, character) == NULL)
+		return false;
+	for (uint32 l = 1; l < 3; l++)
+	{
+		unsigned char rule;
+
+		if (weights_of_level(weights, character, l, &rule)[0] > 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Returns how many characters of ASCII, with weights on the fourth level, are less than one there,
+ * specials or letters; *same is set to how many are equal.
+ */
+static unsigned
+count_less(const GsLocaleWeights *weights, bool specials, unsigned char character, unsigned *same)
+{
+	unsigned	less = 0;
+
+	*same = 0;
+	for (int c = ' '; c < 0x7F; c++)
+		if (specials ? is_special(weights, c) : weights->plain[c] != GS_NOT_PLAIN &&
+			weights->plain[c] < GS_PLAIN_SPECIAL)
+		{
+			int			cmp = compare_weights(fourth_level(weights, c),
+											  fourth_level(weights, character));
+
+			less += cmp < 0;
+			*same += cmp == 0;
+		}
+	return less;
+}
+
+/* Find the specials among the characters that can be printed. */
+static void
+find_specials(GsLocaleWeights *weights)
+{
+	for (int c = 1; c < FIRST_NOT_ASCII; c++)
+		if (weights->plain[c] != GS_NOT_PLAIN && fourth_level(weights, c) == NULL)
+			return;
+	for (int c = ' '; c < 0x7F; c++)
+	{
+		unsigned	same;
+		unsigned	number;
+
+		if (!is_special(weights, c) || count_less(weights, false, c, &same) > 0 || same > 0)
+			continue;
+		number = count_less(weights, true, c, &same);
+		if (same == 1 && number + 1 < 1 << GPUSORT_SPECIAL_NUMBER_BITS)
+			weights->plain[c] = GS_PLAIN_SPECIAL + number;
 	}
 }
 
@@ -515,7 +656,8 @@ make_weights(GsLocaleWeights *weights, locale_t locale)
 		return false;
 	make_alphabet(&weights->alphabet, &weights->tables);
 	find_single_bytes(weights);
-	find_plain(weights);
+	find_letters(weights);
+	find_specials(weights);
 	return true;
 }
 
@@ -637,34 +779,81 @@ agrees_with_strcoll(const GsLocale *locale, const char *string, Size length)
 	return true;
 }
 
+/* Returns the n-th plain character that is special, or is not, from the n-th place in ASCII on. */
+static char
+plain_character(const GsLocaleWeights *weights, bool special, unsigned n)
+{
+	for (unsigned i = 0; i < FIRST_NOT_ASCII; i++)
+	{
+		unsigned	c = (n + i) % FIRST_NOT_ASCII;
+
+		if (weights->plain[c] != GS_NOT_PLAIN &&
+			(weights->plain[c] >= GS_PLAIN_SPECIAL) == special)
+			return c;
+	}
+	return '\0';
+}
+
 /*
- * Does strcoll_l() order strings of plain characters with the same weights by the first character
- * that differs?
+ * Write a string of letters with one weight on the first level, and of two specials, as the bits of
+ * 'shape' say.
  */
+static void
+make_plain_string(const GsLocaleWeights *weights, unsigned n, uint32 shape,
+				  char string[CHECKED_LENGTH + 1])
+{
+	char		letter = plain_character(weights, false, n);
+	char		other = letter;
+	int			length = 0;
+
+	for (int c = 1; c < FIRST_NOT_ASCII; c++)
+		if (c != letter && weights->before_ascii[c] == weights->before_ascii[(int) letter])
+			other = c;
+	for (int i = 0; i < CHECKED_LENGTH; i++, shape >>= 3)
+	{
+		char		c = shape & 4 ? plain_character(weights, true, n + 31 * (shape & 1)) :
+			shape & 1 ? other : letter;
+
+		if (c != '\0')
+			string[length++] = c;
+	}
+	string[length] = '\0';
+}
+
+/* Does strcoll_l() order plain strings as their bytes and the rest do? */
 static bool
 plain_agrees_with_strcoll(const GsLocale *locale)
 {
-	const GsLocaleWeights *weights = &locale->weights;
-	char		pairs[FIRST_NOT_ASCII][2];
-	int			npairs = 0;
+	const GsPlainLimits limits = {.letters = CHECKED_LENGTH,.specials = 4};
+	char		strings[2][CHECKED_LENGTH + 1];
 
-	for (int a = 1; a < FIRST_NOT_ASCII; a++)
-		for (int b = 1; b < FIRST_NOT_ASCII; b++)
-			if (weights->plain[a] == GS_PLAIN && weights->plain[b] == GS_PLAIN_GREATER &&
-				weights->before_ascii[a] == weights->before_ascii[b])
-			{
-				pairs[npairs][0] = a;
-				pairs[npairs++][1] = b;
-			}
-	for (int i = 0; i < npairs; i++)
-		for (int j = 0; j < npairs; j++)
+	if (plain_character(&locale->weights, false, 0) == '\0')
+		return true;
+	for (uint32 i = 0; i < CHECKED_PLAIN; i++)
+	{
+		unsigned char bytes[2][CHECKED_LENGTH + 1] = {{0}};
+		uint64		rest[2];
+		bool		plain = true;
+		int			cmp;
+
+		for (int p = 0; p < 2; p++)
 		{
-			char		less[3] = {pairs[i][0], pairs[j][1]};
-			char		greater[3] = {pairs[i][1], pairs[j][0]};
-
-			if (strcoll_l(less, greater, locale->locale) >= 0)
-				return false;
+			make_plain_string(&locale->weights, i, i * (p == 0 ? 2654435761U : 2246822519U),
+							  strings[p]);
+			plain &= gpusort_locale_weights_plain(&locale->weights, limits,
+												  (unsigned char *) strings[p],
+												  strlen(strings[p]), bytes[p], &rest[p]);
 		}
+		if (!plain)
+			continue;
+		cmp = memcmp(bytes[0], bytes[1], CHECKED_LENGTH);
+		if (cmp == 0)
+			cmp = (rest[0] > rest[1]) - (rest[0] < rest[1]);
+		if ((cmp > 0) - (cmp < 0) !=
+			(strcoll_l(strings[0], strings[1], locale->locale) > 0) -
+			(strcoll_l(strings[0], strings[1], locale->locale) < 0))
+			return false;
+	}
 	return true;
 }
 

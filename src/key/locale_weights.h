@@ -104,12 +104,19 @@ gpusort_locale_tables_character(const unsigned char *character)
 }
 
 /*
- * Do two characters at these positions have equal weights on the second level, and others on the
- * third one, in as many bytes, which strcoll() compares from the first to the last?  Sets *cmp to
- * their order.
+ * The rules of a level: weights are compared from the first to the last; and before a weight, how
+ * many sequences without one precede it.
  */
-extern bool gpusort_locale_tables_third_level(const GsLocaleTables *tables, int32 a, int32 b,
-											  int *cmp);
+#define GPUSORT_RULE_FORWARD	1
+#define GPUSORT_RULE_POSITION	4
+
+/*
+ * Returns the weights of a level, counted from 0, at a position, preceded by their number of bytes,
+ * and sets *rule.  Returns NULL if there is no such level.
+ */
+extern const unsigned char *gpusort_locale_tables_weights(const GsLocaleTables *tables,
+														  int32 position, uint32 level,
+														  unsigned char *rule);
 
 /* The bytes of the weights of the first level at a position. */
 static inline const unsigned char *
@@ -210,15 +217,42 @@ typedef struct GsRecentCharacter
 } GsRecentCharacter;
 
 /*
- * A character of ASCII is plain if at most one other one has the byte of its weight, as "A" has that
- * of "a", and only their weights of the third level tell these two apart.
+ * A character of ASCII is plain if this is all by which strings of such characters are compared.
+ * A letter or a digit has a weight on the first level, which it shares with at most one other
+ * character, as "a" with "A".  These two have equal weights on the second level, and others on the
+ * third.  A special, as the blank in most locales, has weights on the fourth level only, all of
+ * which are less than those of letters there.
  */
 typedef enum GsPlainCharacter
 {
 	GS_NOT_PLAIN,
 	GS_PLAIN,					/* the only one, or the lesser of two */
-	GS_PLAIN_GREATER
+	GS_PLAIN_GREATER,
+	GS_PLAIN_SPECIAL			/* added to this: its number, from 0 on, in
+								 * their order */
 } GsPlainCharacter;
+
+/*
+ * The bits of a special: how many letters follow the last one, and its number, both from 1 on.  The
+ * end of the string counts as one with number 0.
+ */
+#define GPUSORT_SPECIAL_GAP_BITS	5
+#define GPUSORT_SPECIAL_NUMBER_BITS	6
+#define GPUSORT_SPECIAL_BITS		(GPUSORT_SPECIAL_GAP_BITS + GPUSORT_SPECIAL_NUMBER_BITS)
+
+/* How many letters or digits, and how many specials a plain string may have. */
+typedef struct GsPlainLimits
+{
+	unsigned	letters;		/* less than 2 ^ GPUSORT_SPECIAL_GAP_BITS */
+	unsigned	specials;
+} GsPlainLimits;
+
+/* The bits that tell plain strings with the same bytes apart, at most 64. */
+static inline unsigned
+gpusort_plain_bits(GsPlainLimits limits)
+{
+	return limits.letters + limits.specials * GPUSORT_SPECIAL_BITS;
+}
 
 struct GsLocaleWeights
 {
@@ -308,14 +342,14 @@ extern Size gpusort_weight_memo_begin(GsWeightMemo *memo, GsWeightReader *reader
 									  Size start, Size count, Size *skipped);
 
 /*
- * If all characters of a string are plain: write its bytes, one for each, and into the lowest
- * 'length' bits of *greater, the last character's being the lowest, which of them are the greater
- * of two.  If the bytes of two such strings are equal, strcoll() orders the strings as these bits.
- * 'length' is at most 64.  Returns false if a character is not plain.
+ * If all characters of a string are plain and within limits: write its bytes, one for each letter or
+ * digit, and set the lowest bits of *rest so that strcoll() orders such strings by their bytes, of
+ * which the end comes first, and then by *rest.  Only equal strings have equal ones.  Otherwise
+ * returns false.
  */
-extern bool gpusort_locale_weights_plain(const GsLocaleWeights *weights,
+extern bool gpusort_locale_weights_plain(const GsLocaleWeights *weights, GsPlainLimits limits,
 										 const unsigned char *string, Size length,
-										 unsigned char *bytes, uint64 *greater);
+										 unsigned char *bytes, uint64 *rest);
 
 /*
  * Compare two strings by their bytes.  Returns 0 if these are equal.  Checks for
