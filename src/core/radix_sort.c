@@ -21,16 +21,10 @@
  * Rows that already have another order are sorted least significant digit
  * first throughout, which keeps that order among equal values.
  *
- * A key with one window is sorted after that.  With more windows there are two
- * ways:
- *
- * - Sort by the most significant window, then sort each group of equal values
- *	 on its own.  If nearly all values differ, the other windows are never
- *	 used: random int8 keys take four digits instead of eight.
- * - Sort by each window in turn, least significant window first; stability
- *	 makes the result correct.  The cost does not depend on the distribution.
- *
- * A sample of the most significant window decides.
+ * A key with one window is sorted after that.  With more windows, each group of
+ * rows with equal values of the most significant one is then sorted on its own,
+ * by the bits that vary in it.  If nearly all values differ, the other windows
+ * are never used: random int8 keys take four digits instead of eight.
  *
  * This file does not allocate memory.  The callback is called between blocks
  * of rows, also when these are copied.
@@ -59,12 +53,11 @@
  */
 #define CACHE_ENTRIES		65536
 
+/* Counting more bins than entries takes longer than another digit. */
+#define FEW_ENTRIES			1024
+
 /* Maximum length of a range to sort by insertion. */
 #define INSERTION_LIMIT		32
-
-/* Number of rows in the sample, and minimum number of rows to take one. */
-#define SAMPLE_ROWS			16384
-#define SAMPLE_FROM_ROWS	(4 * SAMPLE_ROWS)
 
 /* Rows between two calls of the callback. */
 #define LOOK_INTERVAL		65536
@@ -287,14 +280,12 @@ find_varying_bits(const Sorter *sorter, const uint64_t *source, size_t count,
 	gpusort_key_bits_varying(&bits, sorter->keys->words, varying);
 }
 
-/*
- * Make a window of the varying bits that have at least 'skip' and fewer than
- * 'skip' + GPUSORT_WINDOW_BITS varying bits below them.
- */
-static void
-make_window(const uint64_t *varying, unsigned words, unsigned skip,
-			GsKeyWindow *window)
+bool
+gpusort_key_window_make(const uint64_t *varying, unsigned words,
+						GsKeyWindow *window)
 {
+	unsigned	count = count_bits(varying, words);
+	unsigned	skip = count > GPUSORT_WINDOW_BITS ? count - GPUSORT_WINDOW_BITS : 0;
 	unsigned	below = 0;
 
 	window->bits = 0;
@@ -312,8 +303,6 @@ make_window(const uint64_t *varying, unsigned words, unsigned skip,
 			}
 			if (below++ < skip)
 				continue;
-			if (window->bits == GPUSORT_WINDOW_BITS)
-				return;
 			if (field == NULL)
 			{
 				field = &window->fields[window->nfields++];
@@ -326,6 +315,7 @@ make_window(const uint64_t *varying, unsigned words, unsigned skip,
 			window->bits++;
 		}
 	}
+	return skip > 0;
 }
 
 static inline uint64_t
@@ -424,7 +414,8 @@ sort_entries(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 			 size_t count, unsigned shift, unsigned bits)
 {
 	uint32_t	bins[MAX_DIGITS][CACHE_DIGIT_BINS];
-	unsigned	widest = count <= CACHE_ENTRIES ? CACHE_DIGIT_BITS : DIGIT_BITS;
+	bool		is_narrow = count < FEW_ENTRIES || count > CACHE_ENTRIES;
+	unsigned	widest = is_narrow ? DIGIT_BITS : CACHE_DIGIT_BITS;
 	unsigned	digits = (bits + widest - 1) / widest;
 	unsigned	digit_bits;
 	uint64_t   *from = entries;
@@ -609,43 +600,14 @@ finish_runs(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 	}
 }
 
-/*
- * Does the most significant window have different values in nearly all rows?
- *
- * Any two of the s sampled rows have equal values with the same probability as
- * any two of all n rows.  So d equal neighbours in the sorted sample stand for
- * about d * (n / s)^2 pairs.  If there are at most n / 5 pairs, sorting the
- * groups of equal values is cheaper than sorting by the lower windows.
- */
-static bool
-window_separates(const Sorter *sorter, const GsKeyWindow *window,
-				 const uint64_t *source, uint64_t *scratch, size_t count)
-{
-	uint64_t   *sample = scratch;
-	size_t		stride = count / SAMPLE_ROWS;
-	double		equal = 0;
-	double		ratio = (double) count / SAMPLE_ROWS;
-
-	if (count < SAMPLE_FROM_ROWS)
-		return true;
-	for (size_t i = 0; i < SAMPLE_ROWS; i++)
-		sample[i] = source_row(source, i * stride);
-	sort_by_window(sorter, window, sample, sample, scratch + SAMPLE_ROWS,
-				   SAMPLE_ROWS);
-	for (size_t i = 1; i < SAMPLE_ROWS; i++)
-		equal += gpusort_entry_value(sample[i]) == gpusort_entry_value(sample[i - 1]);
-	return equal * ratio * ratio <= 0.2 * (double) count;
-}
-
 /* Sort rows into entries, stably.  'source' is NULL or 'entries'. */
 static void
 sort_range(const Sorter *sorter, const uint64_t *source, uint64_t *entries,
 		   uint64_t *scratch, size_t count)
 {
-	unsigned	words = sorter->keys->words;
 	uint64_t	varying[GPUSORT_CPU_MAX_KEY_WORDS];
-	unsigned	nvarying;
 	GsKeyWindow window;
+	bool		more;
 
 	if (count <= INSERTION_LIMIT)
 	{
@@ -655,25 +617,12 @@ sort_range(const Sorter *sorter, const uint64_t *source, uint64_t *entries,
 		return;
 	}
 	find_varying_bits(sorter, source, count, varying);
-	nvarying = count_bits(varying, words);
-	if (nvarying == 0 && source == NULL)
-		(void) load_entries(sorter, &no_bits, NULL, entries, count);
-	if (nvarying > GPUSORT_WINDOW_BITS)
-	{
-		make_window(varying, words, nvarying - GPUSORT_WINDOW_BITS, &window);
-		if (window_separates(sorter, &window, source, scratch, count))
-		{
-			sort_by_window(sorter, &window, source, entries, scratch, count);
-			finish_runs(sorter, entries, scratch, count);
-			return;
-		}
-	}
-	for (unsigned skip = 0; skip < nvarying; skip += GPUSORT_WINDOW_BITS)
-	{
-		make_window(varying, words, skip, &window);
-		sort_by_window(sorter, &window, source, entries, scratch, count);
-		source = entries;
-	}
+	more = gpusort_key_window_make(varying, sorter->keys->words, &window);
+	if (window.bits == 0 && source != NULL)
+		return;					/* all keys are equal */
+	sort_by_window(sorter, &window, source, entries, scratch, count);
+	if (more)
+		finish_runs(sorter, entries, scratch, count);
 }
 
 void
@@ -689,17 +638,6 @@ gpusort_radix_sort(const GsKeyTable *keys, const uint64_t *source, uint64_t *ent
  *		entries that have their values
  * ----------------------------------------------------------------
  */
-
-bool
-gpusort_key_window_make(const uint64_t *varying, unsigned words,
-						GsKeyWindow *window)
-{
-	unsigned	count = count_bits(varying, words);
-	unsigned	below = count > GPUSORT_WINDOW_BITS ? count - GPUSORT_WINDOW_BITS : 0;
-
-	make_window(varying, words, below, window);
-	return below > 0;
-}
 
 void
 gpusort_key_bits_collect(GsKeyBits *bits, const GsKeyTable *keys, size_t count,

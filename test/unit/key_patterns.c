@@ -14,9 +14,6 @@
 #define DISTINCT_KEYS	7
 #define DISTINCT_TOPS	5
 
-/* The sort samples one row in (rows / 16384). */
-#define SAMPLE_ROWS		16384
-
 static const char *const names[] = {
 	[PATTERN_RANDOM] = "random",
 	[PATTERN_EQUAL] = "all equal",
@@ -31,7 +28,6 @@ static const char *const names[] = {
 	[PATTERN_ONE_HOT] = "one hot key",
 	[PATTERN_EQUAL_TOP] = "long runs equal at the top",
 	[PATTERN_EQUAL_LAST_BIT] = "first and last bit",
-	[PATTERN_HIDDEN_RUN] = "a run hidden from the sample",
 	[PATTERN_BOTH_SIGNS] = "numbers of both signs",
 	[PATTERN_SIGNS_APART] = "numbers of one sign, then of the other",
 };
@@ -88,7 +84,6 @@ static void
 fill_key(KeyPattern pattern, uint64_t *key, unsigned words, uint32_t row,
 		 uint32_t rows, const uint64_t *pool, RandomState *random)
 {
-	uint32_t	stride = rows / SAMPLE_ROWS > 0 ? rows / SAMPLE_ROWS : 1;
 	const uint64_t *first = pool;
 	const uint64_t *any = pool + random_below(random, DISTINCT_KEYS) * words;
 
@@ -140,11 +135,6 @@ fill_key(KeyPattern pattern, uint64_t *key, unsigned words, uint32_t row,
 			memset(key, 0, words * sizeof(uint64_t));
 			key[0] = random_word(random) << 63;
 			key[words - 1] |= random_word(random) & 1;
-			break;
-		case PATTERN_HIDDEN_RUN:
-			fill_random(key, words, 1, random);
-			if (row % stride != 0)
-				key[0] &= UINT32_MAX;
 			break;
 		case PATTERN_BOTH_SIGNS:
 			fill_signed(key, words, random_below(random, 2) == 1, 12, random);

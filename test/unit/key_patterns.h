@@ -27,7 +27,6 @@ typedef enum KeyPattern
 	PATTERN_ONE_HOT,			/* nine of ten rows have one key */
 	PATTERN_EQUAL_TOP,			/* a few values in the upper half of a word */
 	PATTERN_EQUAL_LAST_BIT,		/* differ in the first and the last bit */
-	PATTERN_HIDDEN_RUN,			/* ties in one word, missed by a sample */
 	PATTERN_BOTH_SIGNS,			/* numbers near 0 */
 	PATTERN_SIGNS_APART,		/* of either sign for a while, then of both,
 								 * and larger and larger ones */

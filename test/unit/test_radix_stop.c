@@ -206,7 +206,6 @@ main(void)
 		}
 		test_stop(PATTERN_RANDOM, 200000, 1, function);
 		test_stop(PATTERN_EQUAL_TOP, 200000, 2, function);
-		test_stop(PATTERN_HIDDEN_RUN, 200000, 2, function);
 	}
 	for (KeyPattern pattern = 0; pattern < PATTERN_COUNT; pattern++)
 	{

@@ -26,8 +26,9 @@
 #define TABLE_LENGTH	(1 << TABLE_BITS)
 
 /*
- * Values separate rows if there are at most this many pairs of equal ones per row.  As in
- * radix_sort.c, d pairs among s rows of a sample stand for d * (n / s)^2 among n rows.
+ * Values separate rows if there are at most this many pairs of equal ones per row.  As any two rows
+ * have equal values with the same probability, d pairs among s rows of a sample stand for
+ * d * (n / s)^2 among n rows.
  */
 #define MOST_EQUAL_PAIRS	0.2
 
