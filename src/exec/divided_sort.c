@@ -13,9 +13,8 @@
  * the others (sort/team.h), and then returns the rows of the ranges that it takes.  No process
  * waits for one that does not execute the node.
  *
- * Two such nodes below a Merge Join, or since 18 a SetOp, are a pair.  They have the same sort
- * keys, those of the join or all columns, and each process returns the same ranges of both, so that
- * it can join their rows or count those that are equal:
+ * Two such nodes below a Merge Join are a pair.  They have the same sort keys, those of the join,
+ * and each process returns the same ranges of both, so that it can join their rows:
  *
  *		Gather -> Merge Join -> GpuSort -> Parallel Seq Scan
  *							 -> GpuSort -> Parallel Seq Scan

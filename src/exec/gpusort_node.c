@@ -148,7 +148,7 @@ gpusort_node_connect_pair(PlanState *state)
 {
 	GsNodeState *pair[2];
 
-	/* A Merge Join or, since 18, a SetOp may have such inputs. */
+	/* A Merge Join may have such inputs. */
 	if (outerPlanState(state) == NULL || innerPlanState(state) == NULL)
 		return;
 	pair[0] = as_gpusort(outerPlanState(state));

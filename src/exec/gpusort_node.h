@@ -60,7 +60,7 @@ struct GsNodeState
 	bool		sorted;			/* has this process sorted its rows? */
 	int			divided;		/* see GsSortTraits */
 	bool		paired;			/* likewise */
-	PlanState  *above;			/* then: the Merge Join or SetOp of the pair, */
+	PlanState  *above;			/* then: the Merge Join of the pair, */
 	GsNodeState *pair[2];		/* and its outer and inner sort */
 	int64		bound;			/* rows wanted when they were sorted, or -1
 								 * for all */
@@ -94,7 +94,7 @@ extern Node *gpusort_unpack_create_state(CustomScan *plan);
  */
 extern void gpusort_node_set_limit(PlanState *state, LimitState *limit);
 
-/* If the state is a Merge Join or SetOp of two sorts that are divided alike, connect them. */
+/* If the state is a Merge Join of two sorts that are divided alike, connect them. */
 extern void gpusort_node_connect_pair(PlanState *state);
 
 /*

@@ -27,7 +27,7 @@ typedef struct GsSortTraits
 								 * that agree in these keys, or none of them.
 								 * 0 if each process sorts its own input */
 	bool		paired;			/* is it divided like the other sort below a
-								 * Merge Join or SetOp? */
+								 * Merge Join? */
 	int			partition_keys; /* see GsSortSpec */
 	int			partition_rows;
 } GsSortTraits;

@@ -72,7 +72,7 @@ static const CustomPathMethods path_methods = {
 
 /*
  * Make the sort of the rows of each process, 'rows' of all, which may be 'paired' with the other
- * input of a merge join or set operation.  Returns NULL if there are no such rows, if 'divided' is
+ * input of a merge join.  Returns NULL if there are no such rows, if 'divided' is
  * 0, or if it would not be taken over.
  */
 static Path *
@@ -144,12 +144,10 @@ gpusort_path_input(const Path *path)
 	}
 }
 
-/* Returns the inner path of a merge join or a set operation, up to 17 its only one, or NULL. */
+/* Returns the inner path of a merge join, or NULL. */
 static const Path *
 inner_input_of(const Path *path)
 {
-	if (IsA(path, SetOpPath))
-		return llast(GPUSORT_SETOP_INPUTS((const SetOpPath *) path));
 	return IsA(path, MergePath) ? ((const JoinPath *) path)->innerjoinpath : NULL;
 }
 
@@ -584,13 +582,6 @@ gpusort_sorted_node_path(const GsSortedNode *node, Path **sort)
 	return path;
 }
 
-static Path *
-project(const GsSortedNode *node, Path *path)
-{
-	return node->target != NULL ?
-		apply_projection_to_path(node->root, node->rel, path, node->target) : path;
-}
-
 /*
  * Returns what 'best' takes for the rows of the node, at 'row_cost' each.  If it groups them in
  * parallel, each process has 'process_rows' of them.
@@ -627,7 +618,7 @@ gpusort_sorted_node_divide(const GsSortedNode *node, Path *best, Cost more)
 	 */
 	node->rel->consider_parallel = true;
 	part = sort->rows / rows;
-	path = project(node, node->make(node, sort, part));
+	path = node->make(node, sort, part);
 	return gpusort_divided_path_add(node->root, node->rel, path, sort,
 									(cpu_operator_cost * node->row_cost * rows + groups) * part,
 									node->rows > 0 ? node->rows : path->rows / part,
@@ -648,5 +639,5 @@ gpusort_sorted_node_add(const GsSortedNode *node, Path *path, Path *best)
 								   path : best, 0);
 
 	if (path != NULL && (!divided || gpusort_sorted_for_query(node->root, path)))
-		add_path(node->rel, project(node, path));
+		add_path(node->rel, path);
 }

@@ -21,7 +21,7 @@
 #define GPUSORT_WINDOW_ROW_COST	55.0
 
 /*
- * A node that needs rows in order, for which paths are made: a Group, an Agg, a Unique or a SetOp.
+ * A node that needs rows in order, for which paths are made: a Group, an Agg or a Unique.
  */
 typedef struct GsSortedNode
 {
@@ -39,7 +39,6 @@ typedef struct GsSortedNode
 	double		rows;			/* that it returns, or 0 for those of its path */
 	Cost		computed;		/* for each row, of what its aggregates
 								 * compute and the input has already */
-	PathTarget *target;			/* of a projection above it, or NULL */
 	/* Make its path over a sort of this part of the rows. */
 	Path	   *(*make) (const struct GsSortedNode *node, Path *sort, double part);
 	void	   *extra;			/* for 'make' */
@@ -106,7 +105,7 @@ extern Path *gpusort_sort_of_process(PlannerInfo *root, RelOptInfo *rel, Path *p
 									 List *pathkeys, bool incremental);
 
 /*
- * Make such sorts of the inputs of a merge join or set operation, which are divided alike by all of
+ * Make such sorts of the inputs of a merge join, which are divided alike by all of
  * their keys: each process has the rows of both that match.  Returns false if that is not possible.
  */
 extern bool gpusort_divided_pair_paths(PlannerInfo *root, RelOptInfo *const rels[2],

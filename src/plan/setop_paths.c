@@ -13,8 +13,7 @@
  *
  * The planner itself never lets several processes add rows to the sorts of INTERSECT and
  * EXCEPT, and those of UNION get them through a Gather.  Here each sort can have the
- * inputs' partial paths below a Gather with a sink.  Or the operation itself is below the Gather,
- * over a sort that is divided by all columns, or, since 18, a pair of such sorts.
+ * inputs' partial paths below a Gather with a sink.
  *
  *-------------------------------------------------------------------------
  */
@@ -157,30 +156,15 @@ certain_rows(PlannerInfo *root, const RelOptInfo *rel, int ncolumns)
 	return rows;
 }
 
-/* Make a SetOp over a sort of the rows of both inputs, as up to 17. */
-static Path *
-make_setop(const GsSortedNode *node, Path *sort, double part)
-{
-	const SetOpPath *best = node->extra;
-	Path	   *path = (Path *)
-		GPUSORT_SORTED_SETOP_PATH(node->root, node->rel, best, list_make1(sort),
-								  clamp_row_est(node->rows * part));
-
-	path->pathkeys = sort->pathkeys;
-	return path;
-}
-
 /*
- * Add paths that sort the rows of all inputs together: by 'clauses', or else by 'pathkeys'.  There
- * are no paths of workers if there are too few rows for a sort.
+ * Add a path that sorts the rows of all inputs together: by 'clauses', or else by 'pathkeys'.
  */
 static void
 add_path_of_all(PlannerInfo *root, RelOptInfo *rel, Path *best, const List *inputs, List *clauses,
 				List *pathkeys, PathTarget *target)
 {
 	Path	   *input = (Path *) GPUSORT_APPEND_PATH(root, rel, list_copy(inputs), NIL, 0, false);
-	GsSortedNode node;
-	Path	   *sort;
+	Path	   *sorts[2] = {NULL, NULL};
 	Path	   *path;
 
 	if (clauses != NIL)
@@ -188,30 +172,27 @@ add_path_of_all(PlannerInfo *root, RelOptInfo *rel, Path *best, const List *inpu
 	if (pathkeys == NIL || input->rows < gpusort_settings_plan_rows())
 		return;
 	pathkeys = order_keys(root, rel, pathkeys, input->rows);
-	node = gpusort_sorted_node(root, rel, rel, pathkeys, list_length(pathkeys), best->rows);
-	node.input = input;
-	node.partial = partial_append_path(root, rel, inputs);
-	node.may_divide = true;
-	node.target = target;
-	if (IsA(best, SetOpPath))
-	{
-		node.make = make_setop;
-		node.extra = best;
-	}
-	path = gpusort_sorted_node_path(&node, &sort);
-	if (path == NULL)
+	sorts[0] = gpusort_cost_cheapest_sort_path(root, rel, input,
+											   partial_append_path(root, rel, inputs), pathkeys);
+	if (sorts[0] == NULL)
 		return;
 	if (IsA(best, SetOpPath))
 	{
-		Path	   *const sorts[2] = {sort, NULL};
-
+		path = (Path *) GPUSORT_SORTED_SETOP_PATH(root, rel, (SetOpPath *) best,
+												  list_make1(sorts[0]), best->rows);
+		path->pathkeys = pathkeys;
 		gpusort_cost_prefer(path, sorts, best);
 	}
-	else if (IsA(best, AggPath) &&
-			 !gpusort_cost_prefer_to_agg(root, path, sort, (AggPath *) best, NULL,
-										 certain_rows(root, rel, list_length(clauses))))
-		path = NULL;
-	gpusort_sorted_node_add(&node, path, best);
+	else
+	{
+		path = (Path *) GPUSORT_UNIQUE_PATH(root, rel, sorts[0], list_length(pathkeys),
+											best->rows);
+		if (IsA(best, AggPath) &&
+			!gpusort_cost_prefer_to_agg(root, path, sorts[0], (AggPath *) best, NULL,
+										certain_rows(root, rel, list_length(clauses))))
+			return;
+	}
+	add_path(rel, apply_projection_to_path(root, rel, path, target));
 }
 
 /*
@@ -234,83 +215,6 @@ ordered_input(PlannerInfo *root, Path *input, List *clauses, bool *taken_over)
 		return (Path *) create_sort_path(root, rel, input, pathkeys, -1.0);
 	*taken_over = true;
 	return sort;
-}
-
-/*
- * Make the same operation over sorts of both of its inputs, which return a 'part' of the rows.  The
- * order of the inputs' columns is that of its own columns.
- */
-static Path *
-make_setop_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *setop, List *sorts, double part)
-{
-	Path	   *path = (Path *)
-		GPUSORT_SORTED_SETOP_PATH(root, rel, setop, sorts, clamp_row_est(setop->path.rows * part));
-
-	path->pathkeys = pathkeys_of(root, &setop->path, GPUSORT_SETOP_CLAUSES(setop));
-	return path;
-}
-
-/*
- * Make sorts of both inputs that are divided alike, by all columns.  Returns NIL if that is not
- * possible, as if a column of an input is constant, by which it is not sorted.
- */
-static List *
-divided_inputs(PlannerInfo *root, SetOpPath *setop)
-{
-	List	   *inputs = GPUSORT_SETOP_INPUTS(setop);
-	List	   *clauses = GPUSORT_SETOP_CLAUSES(setop);
-	RelOptInfo *rels[2];
-	List	   *pathkeys[2];
-	Path	   *sorts[2];
-
-	if (list_length(inputs) < 2)
-		return NIL;				/* up to 17 */
-	for (int i = 0; i < 2; i++)
-	{
-		Path	   *input = cheapest_path(list_nth(inputs, i));
-
-		rels[i] = input->parent;
-		pathkeys[i] = pathkeys_of(root, input, clauses);
-		if (list_length(pathkeys[i]) < list_length(clauses))
-			return NIL;
-	}
-	return gpusort_divided_pair_paths(root, rels, pathkeys, sorts) ?
-		list_make2(sorts[0], sorts[1]) : NIL;
-}
-
-/*
- * Add a path whose processes each have the rows of both inputs that are equal.  Returns whether it
- * is better than 'best'.
- */
-static bool
-add_divided_path(PlannerInfo *root, RelOptInfo *rel, SetOpPath *setop, Path *best,
-				 PathTarget *target)
-{
-	List	   *sorts = divided_inputs(root, setop);
-	double		rows = 0;		/* of both inputs, */
-	double		process_rows = 0;	/* and those of each process */
-	Cost		row_cost = cpu_operator_cost * GPUSORT_UNIQUE_ROW_COST;
-	int			workers = 0;
-	Path	   *path;
-	ListCell   *lc;
-
-	if (sorts == NIL)
-		return false;
-	foreach(lc, sorts)
-	{
-		const Path *sort = lfirst(lc);
-
-		rows += sort->parent->cheapest_total_path->rows;
-		process_rows += sort->rows;
-		workers = Max(workers, sort->parallel_workers);
-	}
-	rel->consider_parallel = true;	/* as in gpusort_sorted_node_divide() */
-	path = make_setop_of_each(root, rel, setop, sorts, process_rows / rows);
-	path->parallel_workers = workers;
-	return gpusort_divided_path_add(root, rel, apply_projection_to_path(root, rel, path, target),
-									path, row_cost * process_rows, setop->path.rows,
-									best->total_cost + gpusort_cost_hash_misses(best) +
-									row_cost * rows, best);
 }
 
 /*
@@ -341,18 +245,6 @@ order_columns(PlannerInfo *root, RelOptInfo *rel, const SetOpPath *setop)
 	return copy;
 }
 
-/* Has the planner sorted the inputs for it? */
-static bool
-sorts_inputs(const SetOpPath *setop)
-{
-	ListCell   *lc;
-
-	foreach(lc, GPUSORT_SETOP_INPUTS(setop))
-		if (!gpusort_sorted_for_node(lfirst(lc)))
-		return false;
-	return true;
-}
-
 /* Add a path that sorts each input for itself. */
 static void
 add_path_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, PathTarget *target)
@@ -376,14 +268,12 @@ add_path_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, PathTarget
 	}
 	if (!taken_over)
 		return;
-	path = make_setop_of_each(root, rel, setop, inputs, 1);
-	if (sorts_inputs(best) && !equal(clauses, GPUSORT_SETOP_CLAUSES(best)))
-		gpusort_cost_prefer_sort(path, sorts, &best->path);
-	else
-		gpusort_cost_prefer(path, sorts, &best->path);
-	if (!add_divided_path(root, rel, setop, path->total_cost < best->path.total_cost ?
-						  path : &best->path, target))
-		add_path(rel, apply_projection_to_path(root, rel, path, target));
+	path = (Path *) GPUSORT_SORTED_SETOP_PATH(root, rel, setop, inputs, setop->path.rows);
+
+	/* The order of the inputs' columns is that of its own columns. */
+	path->pathkeys = pathkeys_of(root, &setop->path, clauses);
+	gpusort_cost_prefer(path, sorts, &best->path);
+	add_path(rel, apply_projection_to_path(root, rel, path, target));
 }
 
 /*
