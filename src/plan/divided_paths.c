@@ -524,62 +524,12 @@ gpusort_sorted_node(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, L
 	};
 }
 
-bool
-gpusort_sorted_for_node(const Path *input)
-{
-	ListCell   *lc;
-
-	if (IsA(input, MergeAppendPath))
-	{
-		foreach(lc, ((const MergeAppendPath *) input)->subpaths)
-			if (!gpusort_sorted_for_node(lfirst(lc)))
-			return false;
-		return true;
-	}
-
-	/* Since 17 the inputs of a set operation are sorted in their own queries. */
-	if (IsA(input, SubqueryScanPath) && input != input->parent->cheapest_total_path)
-		input = ((const SubqueryScanPath *) input)->subpath;
-	return IsA(input, SortPath);
-}
-
-/*
- * Does the planner's best path sort the input of the node by the same keys in another order?  A
- * sort of partial groups is of another relation.
- */
-static bool
-is_sorted_otherwise(const GsSortedNode *node, const Path *best)
-{
-	const Path *input = gpusort_path_input(best);
-	int			nkeys = list_length(node->pathkeys);
-
-	if (IsA(best, ProjectionPath))
-		return is_sorted_otherwise(node, input);
-	return input != NULL && gpusort_sorted_for_node(input) &&
-		(IsA(input, SortPath) ? gpusort_path_input(input) : input)->parent == node->input_rel &&
-		list_length(input->pathkeys) == nkeys &&
-		gpusort_count_columns_of(node->pathkeys, input->pathkeys) == nkeys &&
-		!pathkeys_contained_in(node->pathkeys, input->pathkeys);
-}
-
 Path *
 gpusort_sorted_node_path(const GsSortedNode *node, Path **sort)
 {
-	Path	   *best = linitial(node->rel->pathlist);
-	Path	   *path;
-
 	*sort = gpusort_cost_cheapest_sort_path(node->root, node->rel, node->input, node->partial,
 											node->pathkeys);
-	if (*sort == NULL)
-		return NULL;
-	path = node->make(node, *sort, 1);
-	if (is_sorted_otherwise(node, best))
-	{
-		Path	   *const sorts[2] = {*sort, NULL};
-
-		gpusort_cost_prefer_sort(path, sorts, best);
-	}
-	return path;
+	return *sort == NULL ? NULL : node->make(node, *sort, 1);
 }
 
 /*

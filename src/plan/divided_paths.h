@@ -50,13 +50,9 @@ extern GsSortedNode gpusort_sorted_node(PlannerInfo *root, RelOptInfo *rel, RelO
 
 /*
  * Make the path of a node over a sort in one process, or by several if that is cheaper, which
- * *sort is set to.  It is preferred to a planner's best path that sorts by the same keys in another
- * order.  Returns NULL if that would not be taken over.
+ * *sort is set to.  Returns NULL if that would not be taken over.
  */
 extern Path *gpusort_sorted_node_path(const GsSortedNode *node, Path **sort);
-
-/* Has the planner sorted the input of a node only for this node? */
-extern bool gpusort_sorted_for_node(const Path *input);
 
 /*
  * Add a path of the node over a divided sort.  'best' is the best path so far, and takes so much
