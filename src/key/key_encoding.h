@@ -132,8 +132,9 @@ extern int	gpusort_key_encoding_compare_weights(const GsKeyEncoding *encoding,
 												 Datum a, Datum b, bool *same);
 
 /*
- * Likewise, if it is plain within limits: write its bytes, one for each letter, into as many words as
- * 'limits.letters' need, and *rest: see gpusort_locale_weights_plain().  Otherwise returns false.
+ * Likewise, if a value is plain within limits: write its bytes, one for each letter, into as many
+ * words as 'limits.letters' need, and *rest: see gpusort_locale_weights_plain().  Otherwise returns
+ * false.
  */
 extern bool gpusort_key_encoding_plain_words(const GsKeyEncoding *encoding, GsPlainLimits limits,
 											 Datum value, uint64 *words, uint64 *rest);

@@ -25,6 +25,8 @@
 bool		gpusort_locale_weights_spoil = false;
 
 #define FIRST_NOT_ASCII	0x80
+#define FIRST_PRINTED	0x20
+#define LAST_PRINTED	0x7E
 
 /* Bytes of strings to compare between two checks for interrupts. */
 #define BLOCK_BYTES		((Size) 256 * 1024)
@@ -521,7 +523,7 @@ compare_weights(const unsigned char *a, const unsigned char *b)
 	return cmp != 0 ? cmp : (int) a[0] - (int) b[0];
 }
 
-/* Returns the weights of a character on a level, preceded by their number of bytes, or NULL. */
+/* See gpusort_locale_tables_weights(). */
 static const unsigned char *
 weights_of_level(const GsLocaleWeights *weights, unsigned char character, uint32 level,
 				 unsigned char *rule)
@@ -550,11 +552,11 @@ compare_third_level(const GsLocaleWeights *weights, unsigned char a, unsigned ch
 		rules[2] == GPUSORT_RULE_FORWARD && rules[3] == GPUSORT_RULE_FORWARD;
 }
 
-/* Find the letters and digits that are plain. */
+/* Find the letters and digits that are plain, among the characters that can be printed. */
 static void
 find_letters(GsLocaleWeights *weights)
 {
-	for (int a = 1; a < FIRST_NOT_ASCII; a++)
+	for (int a = FIRST_PRINTED; a <= LAST_PRINTED; a++)
 	{
 		unsigned char byte = weights->before_ascii[a];
 		int			others = 0;
@@ -574,13 +576,21 @@ find_letters(GsLocaleWeights *weights)
 	}
 }
 
-/* Returns the weights of a character on the fourth level, or NULL if it has none. */
+/*
+ * Returns the weights of a character on the fourth level, or NULL if it has none or positions count
+ * on a level before.
+ */
 static const unsigned char *
 fourth_level(const GsLocaleWeights *weights, unsigned char character)
 {
 	unsigned char rule;
-	const unsigned char *level = weights_of_level(weights, character, 3, &rule);
+	const unsigned char *level;
 
+	for (uint32 l = 1; l < 3; l++)
+		if (weights_of_level(weights, character, l, &rule) == NULL ||
+			(rule & GPUSORT_RULE_POSITION) != 0)
+			return NULL;
+	level = weights_of_level(weights, character, 3, &rule);
 	return level != NULL && level[0] > 0 &&
 		(rule & ~GPUSORT_RULE_POSITION) == GPUSORT_RULE_FORWARD ? level : NULL;
 }
@@ -603,8 +613,8 @@ is_special(const GsLocaleWeights *weights, unsigned char character)
 }
 
 /*
- * Returns how many characters of ASCII, with weights on the fourth level, are less than one there,
- * specials or letters; *same is set to how many are equal.
+ * Returns how many specials, or how many plain letters and digits, are less than a character on the
+ * fourth level.  Sets *same to how many are equal.
  */
 static unsigned
 count_less(const GsLocaleWeights *weights, bool specials, unsigned char character, unsigned *same)
@@ -612,7 +622,7 @@ count_less(const GsLocaleWeights *weights, bool specials, unsigned char characte
 	unsigned	less = 0;
 
 	*same = 0;
-	for (int c = ' '; c < 0x7F; c++)
+	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
 		if (specials ? is_special(weights, c) : weights->plain[c] != GS_NOT_PLAIN &&
 			weights->plain[c] < GS_PLAIN_SPECIAL)
 		{
@@ -629,10 +639,10 @@ count_less(const GsLocaleWeights *weights, bool specials, unsigned char characte
 static void
 find_specials(GsLocaleWeights *weights)
 {
-	for (int c = 1; c < FIRST_NOT_ASCII; c++)
+	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
 		if (weights->plain[c] != GS_NOT_PLAIN && fourth_level(weights, c) == NULL)
 			return;
-	for (int c = ' '; c < 0x7F; c++)
+	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
 	{
 		unsigned	same;
 		unsigned	number;

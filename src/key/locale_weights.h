@@ -342,9 +342,9 @@ extern Size gpusort_weight_memo_begin(GsWeightMemo *memo, GsWeightReader *reader
 									  Size start, Size count, Size *skipped);
 
 /*
- * If all characters of a string are plain and within limits: write its bytes, one for each letter or
- * digit, and set the lowest bits of *rest so that strcoll() orders such strings by their bytes, of
- * which the end comes first, and then by *rest.  Only equal strings have equal ones.  Otherwise
+ * If all characters of a string are plain and within limits: write its bytes, one for each letter
+ * or digit, and set the lowest bits of *rest so that strcoll() orders such strings by their bytes,
+ * of which the end comes first, and then by *rest.  Only equal strings have equal ones.  Otherwise
  * returns false.
  */
 extern bool gpusort_locale_weights_plain(const GsLocaleWeights *weights, GsPlainLimits limits,
