@@ -247,11 +247,13 @@ tells_values(HeapTuple statistics, int kind, const GsDeviceKey *key, int k, bool
 static bool
 tells_column(const GsTableColumn *column, const GsDeviceKey *key, int k)
 {
+	GsKeyEncoding encoding;
 	HeapTuple	statistics;
 	bool		any = false;
 	bool		told;
 
-	if (k < key->open)
+	(void) gpusort_device_key_encoding(key, k, &encoding);
+	if (gpusort_key_encoding_is_exact(&encoding))
 		return true;
 	statistics = statistics_of(column);
 	if (!HeapTupleIsValid(statistics))
@@ -305,7 +307,7 @@ expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, const GsDevice
 		open++;
 	if (open == keys->nkeys)
 		return false;
-	end = open + 1;
+	end = Min(open + 1, key->ncolumns);
 	if (end < keys->nkeys && gpusort_device_key_encoding(key, open, &encoding) &&
 		gpusort_key_encoding_is_string(&encoding) &&
 		!gpusort_key_statistics_tell_apart(columns, end, rows))

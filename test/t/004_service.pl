@@ -95,7 +95,7 @@ foreach my $case (
 	[ 'few', 1 ], [ 'few, id', 1 ], [ 'few COLLATE "C", id', 1 ], [ 'far', 0 ], [ 'half', 0 ], [ 'n, b', 1 ],
 	[ 'long', 0 ], [ 'long, id', 0 ], [ 'long COLLATE "C", id', 0 ], [ 'few, long', 1 ], [ 'few, long, id', 0 ],
 	[ 'most', 1 ], [ 'most, id', 0 ], [ 'n, most, id', 1 ], [ 'c, most, id', 0 ], [ 'id, most, n', 1 ],
-	[ 'n % 2, b, id', 1 ], [ 'n % 2, c', 1 ], [ 'n % 2, long, id', 0 ], [ 'n % 2, many', 1 ], [ 'upper(many)', 1 ], [ 'upper(many), id', 0 ],
+	[ 'n % 2, b, id', 1 ], [ 'few, n % 7', 1 ], [ 'n % 2, c', 1 ], [ 'n % 2, long, id', 0 ], [ 'n % 2, many', 1 ], [ 'upper(many)', 1 ], [ 'upper(many), id', 0 ],
 	[ 'many', 1, '(SELECT few AS many FROM strings WHERE id < 99 UNION ALL SELECT many FROM strings) AS s' ],
 	[ 'long', 0, '(SELECT many AS long FROM strings WHERE id < 99 UNION ALL SELECT long FROM strings) AS s' ])
 {
