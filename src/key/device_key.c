@@ -65,13 +65,13 @@ lay_out_open(GsDeviceColumn *column, unsigned string_words, bool may_follow, boo
 	{
 		/* A byte and a bit for each letter, the specials, and the doubt. */
 		column->plain.specials = string_words;
-		column->plain.letters = (all_bits - string_words * GPUSORT_SPECIAL_BITS - 1) /
+		column->plain.letters = (all_bits - 1 - gpusort_plain_bits(column->plain)) /
 			(BITS_PER_BYTE + 1);
 		column->bits = column->plain.letters * BITS_PER_BYTE;
 	}
 	else if (gpusort_key_encoding_has_words(encoding))
 		column->bits = all_bits;
-	column->rest_bits = gpusort_plain_bits(column->plain);
+	column->rest_bits = column->plain.letters > 0 ? gpusort_plain_bits(column->plain) : 0;
 	column->doubted = column->rest_bits > 0 ||
 		(may_follow && !last && gpusort_key_encoding_can_end(encoding));
 	column->all_bits = column->bits + (column->doubted ? 1 : 0) + column->rest_bits;

@@ -217,11 +217,11 @@ typedef struct GsRecentCharacter
 } GsRecentCharacter;
 
 /*
- * A character of ASCII is plain if this is all by which strings of such characters are compared.
- * A letter or a digit has a weight on the first level, which it shares with at most one other
- * character, as "a" with "A".  These two have equal weights on the second level, and others on the
- * third.  A special, as the blank in most locales, has weights on the fourth level only, all of
- * which are less than those of letters there.
+ * Strings of plain characters of ASCII are compared by nothing else than this.  A letter or a digit
+ * has a weight on the first level, which it shares with at most one other character, as "a" with
+ * "A".  All have the same weights on the second level, and such two have different ones on the
+ * third.  A special, as the blank in most locales, has weights on the fourth level only, all of which
+ * are less than those of letters there.
  */
 typedef enum GsPlainCharacter
 {
@@ -247,11 +247,14 @@ typedef struct GsPlainLimits
 	unsigned	specials;
 } GsPlainLimits;
 
+/* The bits of how many letters the second level skips, see count_skipped(). */
+#define GPUSORT_SKIPPED_BITS	3
+
 /* The bits that tell plain strings with the same bytes apart, at most 64. */
 static inline unsigned
 gpusort_plain_bits(GsPlainLimits limits)
 {
-	return limits.letters + limits.specials * GPUSORT_SPECIAL_BITS;
+	return GPUSORT_SKIPPED_BITS + limits.letters + limits.specials * GPUSORT_SPECIAL_BITS;
 }
 
 struct GsLocaleWeights
@@ -265,6 +268,7 @@ struct GsLocaleWeights
 	unsigned char before_ascii[256];
 	bool		ascii_is_simple;	/* has all of ASCII such a byte? */
 	unsigned char plain[128];	/* a GsPlainCharacter */
+	unsigned char second_rule[128]; /* of plain characters' second level */
 
 	GsLocaleTables tables;
 	GsWeightAlphabet alphabet;

@@ -44,6 +44,7 @@ typedef struct Contractions
 GPUSORT_SQL_FUNCTION(locale_is_used);
 GPUSORT_SQL_FUNCTION(locale_tables_hash);
 GPUSORT_SQL_FUNCTION(locale_contractions);
+GPUSORT_SQL_FUNCTION(locale_plain);
 
 static inline int
 sign(int cmp)
@@ -238,4 +239,121 @@ locale_contractions(PG_FUNCTION_ARGS)
 	}
 	freelocale(contractions->locale);
 	PG_RETURN_INT32(contractions->count);
+}
+
+/* ----------------------------------------------------------------
+ *		plain strings
+ * ----------------------------------------------------------------
+ */
+
+/* Letters and digits of a plain string. */
+#define PLAIN_LETTERS	9
+
+/* A locale whose plain strings are compared. */
+typedef struct PlainStrings
+{
+	const GsLocaleWeights *weights;
+	uint32		number;			/* of the next random number */
+	char		letters[PLAIN_LETTERS + 1]; /* that two strings have in common */
+} PlainStrings;
+
+static uint32
+random_below(PlainStrings *strings, uint32 bound)
+{
+	return hash_bytes_uint32(strings->number++) % bound;
+}
+
+/* Returns a random plain character that is special, or is not; or 0 if there is none. */
+static char
+random_plain(PlainStrings *strings, bool special)
+{
+	uint32		start = random_below(strings, 128);
+
+	for (int i = 0; i < 128; i++)
+	{
+		unsigned	c = (start + i) % 128;
+
+		if (strings->weights->plain[c] != GS_NOT_PLAIN &&
+			(strings->weights->plain[c] >= GS_PLAIN_SPECIAL) == special)
+			return c;
+	}
+	return '\0';
+}
+
+/* Chooses letters, of at most three kinds. */
+static void
+choose_letters(PlainStrings *strings)
+{
+	char		kinds[3];
+	int			length = random_below(strings, PLAIN_LETTERS + 1);
+
+	for (int i = 0; i < lengthof(kinds); i++)
+		kinds[i] = random_plain(strings, false);
+	for (int i = 0; i < length; i++)
+		strings->letters[i] = kinds[random_below(strings, lengthof(kinds))];
+	strings->letters[length] = '\0';
+}
+
+/* Writes these letters in random cases, with specials among them. */
+static void
+write_plain(PlainStrings *strings, char *string)
+{
+	const unsigned char *bytes = strings->weights->before_ascii;
+	char		special = random_plain(strings, true);
+
+	for (const char *letter = strings->letters;; letter++)
+	{
+		if (special != '\0' && random_below(strings, 4) == 0)
+			*string++ = random_below(strings, 3) > 0 ? special : random_plain(strings, true);
+		if (*letter == '\0')
+			break;
+		*string = *letter;
+		for (int c = 1; c < 128 && random_below(strings, 64) > 0; c++)
+			if (c != *letter && bytes[c] == bytes[(int) *letter])
+				*string = c;
+		string++;
+	}
+	*string = '\0';
+}
+
+/*
+ * locale_plain(locale text, pairs int4): compares pairs of plain strings with strcoll_l().  Returns
+ * NULL if we do not use the locale; otherwise how many are in another order.
+ */
+Datum
+locale_plain(PG_FUNCTION_ARGS)
+{
+	static const GsPlainLimits limits[] = {{17, 3}, {11, 2}};
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	PlainStrings strings = {.weights = gpusort_locale_weights_get(name)};
+	locale_t	locale;
+	int			wrong = 0;
+
+	if (strings.weights == NULL)
+		PG_RETURN_NULL();
+	locale = newlocale(LC_COLLATE_MASK, name, (locale_t) 0);
+	strings.number = hash_bytes((unsigned char *) name, strlen(name));
+	for (int i = 0; i < PG_GETARG_INT32(1) && random_plain(&strings, false) != '\0'; i++)
+	{
+		char		string[2][2 * PLAIN_LETTERS + 2];
+		unsigned char bytes[2][STRING_BYTES] = {{0}};
+		uint64		rest[2];
+		bool		plain = true;
+		int			cmp;
+
+		choose_letters(&strings);
+		for (int s = 0; s < 2; s++)
+		{
+			write_plain(&strings, string[s]);
+			plain &= gpusort_locale_weights_plain(strings.weights, limits[i % 2],
+												  (unsigned char *) string[s],
+												  strlen(string[s]), bytes[s], &rest[s]);
+		}
+		cmp = memcmp(bytes[0], bytes[1], STRING_BYTES);
+		if (cmp == 0)
+			cmp = (rest[0] > rest[1]) - (rest[0] < rest[1]);
+		wrong += plain && sign(cmp) != sign(strcoll_l(string[0], string[1], locale));
+	}
+	freelocale(locale);
+	PG_RETURN_INT32(wrong);
 }

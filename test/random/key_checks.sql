@@ -18,13 +18,20 @@ DECLARE
 	result text;
 BEGIN
 	EXECUTE format('SELECT key_check(array_agg(beginning || substr(s, 1, n) COLLATE %I))
-		FROM unnest(''{"",A,é,"ab ","Ab ",aB,ab,"a b",a-b,-ab}''::text[]) AS beginning,
+		FROM unnest(''{"",A,é,"1 ","1 b",1b,"Ab ",aB,ab,"a b",a-b,-ab}''::text[]) AS beginning,
 			 unnest(''{"letters, spaces & 1 digit","Letters, spaceS & 1 digit","chlLjSZaa-_ij/IJ; Nj dZ DZ"}''::text[]) AS s,
 			 unnest(''{1,5,12,16,18,25}''::int4[]) AS n', collation_name) INTO result;
 	RETURN result;
 END $$;
 SELECT 'upper case: ' || string_agg(DISTINCT regexp_replace(case_check(collname), ' .*', ''), ', ')
 FROM pg_collation WHERE collname LIKE 'locale~_%' ESCAPE '~';
+
+-- Are plain strings, whose keys for a GPU tell all, in the order of the C library?
+CREATE FUNCTION locale_plain(locale text, pairs int4) RETURNS int4
+	LANGUAGE c STRICT AS :'library';
+SELECT 'plain strings: ' || coalesce(string_agg(collcollate, ', ') FILTER (WHERE wrong > 0), 'right')
+FROM (SELECT collcollate, locale_plain(collcollate, 20000) AS wrong FROM pg_collation
+	  WHERE collprovider = 'c' AND collencoding = pg_char_to_encoding('UTF8') AND collcollate ~ 'utf8$') AS locales;
 
 -- Are strings with the contractions of each locale compared as by the C library?  Locales of this
 -- machine with the same tables count as one.  GPUSORT_CONTRACTION_STEP=1 takes all cases.
