@@ -398,10 +398,10 @@ gpusort_locale_weights_compare(const GsLocaleWeights *weights,
 
 /*
  * Returns how many letters or digits of a plain string strcoll() does not see on the second level.
- * There digits and specials are compared backward in most locales, and letters forward.  Of a run of
- * at least two backward characters that a forward one ends, glibc (2.36, get_next_seq() in
- * string/strcoll_l.c) skips the last but one.  If that is a digit and not a special, the string has a
- * weight less.
+ * There digits and specials are compared backward in most locales, and letters forward.  Of a run
+ * of at least two backward characters that a forward one ends, glibc (2.36, get_next_seq() in
+ * string/strcoll_l.c) skips the last but one.  If that is a digit and not a special, the string
+ * has a weight less.
  */
 static unsigned
 count_skipped(const GsLocaleWeights *weights, const unsigned char *string, Size length)
@@ -675,8 +675,8 @@ count_less(const GsLocaleWeights *weights, bool specials, unsigned char characte
 }
 
 /*
- * Find the specials among the characters that can be printed, if all letters and digits have the same
- * weights on the second level, and some on the fourth.
+ * Find the specials among the characters that can be printed, if all letters and digits have the
+ * same weights on the second level, and some on the fourth.
  */
 static void
 find_specials(GsLocaleWeights *weights)

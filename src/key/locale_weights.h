@@ -220,8 +220,8 @@ typedef struct GsRecentCharacter
  * Strings of plain characters of ASCII are compared by nothing else than this.  A letter or a digit
  * has a weight on the first level, which it shares with at most one other character, as "a" with
  * "A".  All have the same weights on the second level, and such two have different ones on the
- * third.  A special, as the blank in most locales, has weights on the fourth level only, all of which
- * are less than those of letters there.
+ * third.  A special, as the blank in most locales, has weights on the fourth level only, all of
+ * which are less than those of letters there.
  */
 typedef enum GsPlainCharacter
 {
