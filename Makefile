@@ -56,6 +56,7 @@ OBJS = \
 	src/key/key_statistics.o \
 	src/key/key_comparison.o \
 	src/key/order_check.o \
+	src/key/plain_strings.o \
 	src/service/device_trial.o \
 	src/service/devices.o \
 	src/service/device_sessions.o \

@@ -16,7 +16,7 @@
  * such column makes a level of groups.
  *
  * Strings by a locale of the C library have the weights of their characters as words, which leave
- * open the order of strings with equal ones.  If all characters are plain (locale_weights.h), some
+ * open the order of strings with equal ones.  If all characters are plain (plain_strings.c), some
  * bits after the doubt tell it.
  *
  *-------------------------------------------------------------------------

@@ -357,8 +357,8 @@ gpusort_key_encoding_plain_words(const GsKeyEncoding *encoding, GsPlainLimits li
 	const struct GsEncodingState *state = encoding->state;
 	GsBytes		string = string_bytes(state->string, value, 0, limits.letters + limits.specials);
 	unsigned char bytes[1 << GPUSORT_SPECIAL_GAP_BITS] = {0};
-	bool		plain = gpusort_locale_weights_plain(state->weights, limits,
-													 string.data, string.length, bytes, rest);
+	bool		plain = gpusort_plain_string_encode(state->weights, limits,
+													string.data, string.length, bytes, rest);
 
 	for (unsigned at = 0; plain && at < limits.letters; at += sizeof(uint64))
 		words[at / sizeof(uint64)] = gpusort_codec_8_bytes(bytes + at);

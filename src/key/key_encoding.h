@@ -133,7 +133,7 @@ extern int	gpusort_key_encoding_compare_weights(const GsKeyEncoding *encoding,
 
 /*
  * Likewise, if a value is plain within limits: write its bytes, one for each letter, into as many
- * words as 'limits.letters' need, and *rest: see gpusort_locale_weights_plain().  Otherwise returns
+ * words as 'limits.letters' need, and *rest: see gpusort_plain_string_encode().  Otherwise returns
  * false.
  */
 extern bool gpusort_key_encoding_plain_words(const GsKeyEncoding *encoding, GsPlainLimits limits,

@@ -25,8 +25,6 @@
 bool		gpusort_locale_weights_spoil = false;
 
 #define FIRST_NOT_ASCII	0x80
-#define FIRST_PRINTED	0x20
-#define LAST_PRINTED	0x7E
 
 /* Bytes of strings to compare between two checks for interrupts. */
 #define BLOCK_BYTES		((Size) 256 * 1024)
@@ -34,9 +32,6 @@ bool		gpusort_locale_weights_spoil = false;
 /* Strings that are compared with strcoll_l(). */
 #define CHECKED_STRINGS		256
 #define CHECKED_LENGTH		7
-
-/* Pairs of strings of plain characters that are compared with it. */
-#define CHECKED_PLAIN		1024
 
 /* Sequences with the same first byte that are checked. */
 #define CHECKED_SEQUENCES	16
@@ -396,86 +391,6 @@ gpusort_locale_weights_compare(const GsLocaleWeights *weights,
 	return (int) a_byte - (int) b_byte;
 }
 
-/*
- * Returns how many letters or digits of a plain string strcoll() does not see on the second level.
- * There digits and specials are compared backward in most locales, and letters forward.  Of a run
- * of at least two backward characters that a forward one ends, glibc (2.36, get_next_seq() in
- * string/strcoll_l.c) skips the last but one.  If that is a digit and not a special, the string
- * has a weight less.
- */
-static unsigned
-count_skipped(const GsLocaleWeights *weights, const unsigned char *string, Size length)
-{
-	unsigned	skipped = 0;
-	Size		run = 0;
-
-	for (Size i = 0; i < length; i++)
-	{
-		if (weights->second_rule[string[i]] != GPUSORT_RULE_FORWARD)
-		{
-			run++;
-			continue;
-		}
-		if (run > 1 && weights->plain[string[i - 2]] < GS_PLAIN_SPECIAL)
-			skipped++;
-		run = 0;
-	}
-	return skipped;
-}
-
-bool
-gpusort_locale_weights_plain(const GsLocaleWeights *weights, GsPlainLimits limits,
-							 const unsigned char *string, Size length,
-							 unsigned char *bytes, uint64 *rest)
-{
-	unsigned	letters = 0;
-	unsigned	specials = 0;
-	unsigned	gap = 1;
-	unsigned	skipped;
-	uint64		greater = 0;
-	uint64		pairs = 0;
-
-	if (length > limits.letters + limits.specials)
-		return false;
-	for (Size i = 0; i < length; i++)
-	{
-		unsigned char character = string[i];
-		unsigned	plain = character < FIRST_NOT_ASCII ? weights->plain[character] : GS_NOT_PLAIN;
-
-		if (plain == GS_NOT_PLAIN)
-			return false;
-		if (plain >= GS_PLAIN_SPECIAL)
-		{
-			if (specials++ == limits.specials)
-				return false;
-			pairs = pairs << GPUSORT_SPECIAL_BITS | gap << GPUSORT_SPECIAL_NUMBER_BITS |
-				(plain - GS_PLAIN_SPECIAL + 1);
-			gap = 1;
-		}
-		else
-		{
-			if (letters == limits.letters)
-				return false;
-			bytes[letters++] = weights->before_ascii[character];
-			greater = greater << 1 | (plain == GS_PLAIN_GREATER);
-			gap++;
-		}
-	}
-	skipped = count_skipped(weights, string, length);
-	if (skipped >= 1 << GPUSORT_SKIPPED_BITS)
-		return false;
-	if (specials < limits.specials)
-	{
-		pairs = pairs << GPUSORT_SPECIAL_BITS | gap << GPUSORT_SPECIAL_NUMBER_BITS;
-		specials++;
-	}
-	pairs <<= (limits.specials - specials) * GPUSORT_SPECIAL_BITS;
-	greater <<= limits.letters - letters;
-	greater |= (uint64) (~skipped & ((1 << GPUSORT_SKIPPED_BITS) - 1)) << limits.letters;
-	*rest = greater << (limits.specials * GPUSORT_SPECIAL_BITS) | pairs;
-	return true;
-}
-
 /* ----------------------------------------------------------------
  *		making weights
  * ----------------------------------------------------------------
@@ -536,182 +451,6 @@ find_single_bytes(GsLocaleWeights *weights)
 	}
 }
 
-/* Returns the position of the weights of a character of ASCII that is followed by ASCII. */
-static int32
-position_of(const GsLocaleWeights *weights, unsigned char character)
-{
-	const unsigned char *next = &character;
-	bool		alone;
-
-	return gpusort_locale_tables_next(&weights->tables, &next, next + 1, 1, &alone);
-}
-
-/* Compares weights that are preceded by their number of bytes. */
-static int
-compare_weights(const unsigned char *a, const unsigned char *b)
-{
-	int			cmp = memcmp(a + 1, b + 1, Min(a[0], b[0]));
-
-	return cmp != 0 ? cmp : (int) a[0] - (int) b[0];
-}
-
-/* See gpusort_locale_tables_weights(). */
-static const unsigned char *
-weights_of_level(const GsLocaleWeights *weights, unsigned char character, uint32 level,
-				 unsigned char *rule)
-{
-	return gpusort_locale_tables_weights(&weights->tables, position_of(weights, character),
-										 level, rule);
-}
-
-/*
- * Compares two characters with the same weight on the first level.  Returns false if they have
- * other weights on the second, or the same or not as many bytes on the third.
- */
-static bool
-compare_third_level(const GsLocaleWeights *weights, unsigned char a, unsigned char b, int *cmp)
-{
-	unsigned char rules[4];
-	const unsigned char *second[] = {weights_of_level(weights, a, 1, &rules[0]),
-	weights_of_level(weights, b, 1, &rules[1])};
-	const unsigned char *third[] = {weights_of_level(weights, a, 2, &rules[2]),
-	weights_of_level(weights, b, 2, &rules[3])};
-
-	if (second[0] == NULL || second[1] == NULL || third[0] == NULL || third[1] == NULL)
-		return false;
-	*cmp = compare_weights(third[0], third[1]);
-	return compare_weights(second[0], second[1]) == 0 && *cmp != 0 && third[0][0] == third[1][0] &&
-		rules[2] == GPUSORT_RULE_FORWARD && rules[3] == GPUSORT_RULE_FORWARD;
-}
-
-/* Find the letters and digits that are plain, among the characters that can be printed. */
-static void
-find_letters(GsLocaleWeights *weights)
-{
-	for (int a = FIRST_PRINTED; a <= LAST_PRINTED; a++)
-	{
-		unsigned char byte = weights->before_ascii[a];
-		unsigned char rule;
-		int			others = 0;
-		int			other = a;
-		int			cmp = -1;
-
-		for (int b = 1; b < FIRST_NOT_ASCII; b++)
-			if (b != a && weights->before_ascii[b] == byte)
-			{
-				other = b;
-				others++;
-			}
-		if (byte == 0 || byte == GPUSORT_NO_WEIGHT || others > 1 ||
-			(others == 1 && !compare_third_level(weights, a, other, &cmp)) ||
-			weights_of_level(weights, a, 1, &rule) == NULL)
-			continue;
-		weights->plain[a] = cmp > 0 ? GS_PLAIN_GREATER : GS_PLAIN;
-		weights->second_rule[a] = rule;
-	}
-}
-
-/*
- * Returns the weights of a character on the fourth level, or NULL if it has none or positions count
- * on a level before.
- */
-static const unsigned char *
-fourth_level(const GsLocaleWeights *weights, unsigned char character)
-{
-	unsigned char rule;
-	const unsigned char *level;
-
-	for (uint32 l = 1; l < 3; l++)
-		if (weights_of_level(weights, character, l, &rule) == NULL ||
-			(rule & GPUSORT_RULE_POSITION) != 0)
-			return NULL;
-	level = weights_of_level(weights, character, 3, &rule);
-	return level != NULL && level[0] > 0 &&
-		(rule & ~GPUSORT_RULE_POSITION) == GPUSORT_RULE_FORWARD ? level : NULL;
-}
-
-/*
- * Has a character weights on the fourth level only?  If digits are compared backward on the second,
- * so must it be: what a forward one does to a run, as "'" in uk_UA, count_skipped() does not know.
- */
-static bool
-is_special(const GsLocaleWeights *weights, unsigned char character)
-{
-	unsigned char rule;
-
-	if (weights->before_ascii[character] != GPUSORT_NO_WEIGHT ||
-		fourth_level(weights, character) == NULL ||
-		weights_of_level(weights, character, 2, &rule)[0] > 0 ||
-		weights_of_level(weights, character, 1, &rule)[0] > 0)
-		return false;
-	for (int c = FIRST_PRINTED; c <= LAST_PRINTED && rule == GPUSORT_RULE_FORWARD; c++)
-		if (weights->plain[c] < GS_PLAIN_SPECIAL &&
-			weights->second_rule[c] > GPUSORT_RULE_FORWARD)
-			return false;
-	return true;
-}
-
-/*
- * Returns how many specials, or how many plain letters and digits, are less than a character on the
- * fourth level.  Sets *same to how many are equal.
- */
-static unsigned
-count_less(const GsLocaleWeights *weights, bool specials, unsigned char character, unsigned *same)
-{
-	unsigned	less = 0;
-
-	*same = 0;
-	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
-		if (specials ? is_special(weights, c) : weights->plain[c] != GS_NOT_PLAIN &&
-			weights->plain[c] < GS_PLAIN_SPECIAL)
-		{
-			int			cmp = compare_weights(fourth_level(weights, c),
-											  fourth_level(weights, character));
-
-			less += cmp < 0;
-			*same += cmp == 0;
-		}
-	return less;
-}
-
-/*
- * Find the specials among the characters that can be printed, if all letters and digits have the
- * same weights on the second level, and some on the fourth.
- */
-static void
-find_specials(GsLocaleWeights *weights)
-{
-	const unsigned char *second = NULL;
-
-	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
-	{
-		unsigned char rule;
-		const unsigned char *level;
-
-		if (weights->plain[c] == GS_NOT_PLAIN)
-			continue;
-		level = weights_of_level(weights, c, 1, &rule);
-		if (second == NULL)
-			second = level;
-		if (compare_weights(level, second) != 0 || level[0] != 1 ||
-			fourth_level(weights, c) == NULL)
-			return;
-	}
-	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
-	{
-		unsigned	same;
-		unsigned	number;
-
-		if (!is_special(weights, c) || count_less(weights, false, c, &same) > 0 || same > 0)
-			continue;
-		number = count_less(weights, true, c, &same);
-		if (same != 1 || number + 1 >= 1 << GPUSORT_SPECIAL_NUMBER_BITS)
-			continue;
-		weights->plain[c] = GS_PLAIN_SPECIAL + number;
-		(void) weights_of_level(weights, c, 1, &weights->second_rule[c]);
-	}
-}
-
 /*
  * Make the weights of a locale, which are all zero but for 'recent'.  Returns false if the locale
  * is none of the GNU C library, or has other tables than those that we know.
@@ -723,8 +462,6 @@ make_weights(GsLocaleWeights *weights, locale_t locale)
 		return false;
 	make_alphabet(&weights->alphabet, &weights->tables);
 	find_single_bytes(weights);
-	find_letters(weights);
-	find_specials(weights);
 	return true;
 }
 
@@ -846,93 +583,6 @@ agrees_with_strcoll(const GsLocale *locale, const char *string, Size length)
 	return true;
 }
 
-/* Returns the n-th plain character that is special, or is not, from the n-th place in ASCII on. */
-static char
-plain_character(const GsLocaleWeights *weights, bool special, unsigned n)
-{
-	for (unsigned i = 0; i < FIRST_NOT_ASCII; i++)
-	{
-		unsigned	c = (n + i) % FIRST_NOT_ASCII;
-
-		if (weights->plain[c] != GS_NOT_PLAIN &&
-			(weights->plain[c] >= GS_PLAIN_SPECIAL) == special)
-			return c;
-	}
-	return '\0';
-}
-
-/* Returns the other plain character with the weight of this one, or the same if there is none. */
-static char
-other_case(const GsLocaleWeights *weights, char letter)
-{
-	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
-		if (c != letter && weights->before_ascii[c] == weights->before_ascii[(int) letter])
-			return c;
-	return letter;
-}
-
-/*
- * Write a string of letters or digits with two weights in turn, and of two specials, as the bits of
- * 'shape' say.
- */
-static void
-make_plain_string(const GsLocaleWeights *weights, unsigned n, uint32 shape,
-				  char string[CHECKED_LENGTH + 1])
-{
-	int			letters = 0;
-	int			length = 0;
-
-	for (int i = 0; i < CHECKED_LENGTH; i++, shape >>= 3)
-	{
-		bool		special = (shape & 4) != 0;
-		unsigned	kind = special ? n + 31 * (shape & 1) : n + 77 * (letters++ % 2);
-		char		c = plain_character(weights, special, kind);
-
-		if (!special && (shape & 1) != 0)
-			c = other_case(weights, c);
-		if (c != '\0')
-			string[length++] = c;
-	}
-	string[length] = '\0';
-}
-
-/* Does strcoll_l() order plain strings as their bytes and the rest do? */
-static bool
-plain_agrees_with_strcoll(const GsLocale *locale)
-{
-	const GsPlainLimits limits = {.letters = CHECKED_LENGTH,.specials = 4};
-	char		strings[2][CHECKED_LENGTH + 1];
-
-	if (plain_character(&locale->weights, false, 0) == '\0')
-		return true;
-	for (uint32 i = 0; i < CHECKED_PLAIN; i++)
-	{
-		unsigned char bytes[2][CHECKED_LENGTH + 1] = {{0}};
-		uint64		rest[2];
-		bool		plain = true;
-		int			cmp;
-
-		for (int p = 0; p < 2; p++)
-		{
-			make_plain_string(&locale->weights, i, i * (p == 0 ? 2654435761U : 2246822519U),
-							  strings[p]);
-			plain &= gpusort_locale_weights_plain(&locale->weights, limits,
-												  (unsigned char *) strings[p],
-												  strlen(strings[p]), bytes[p], &rest[p]);
-		}
-		if (!plain)
-			continue;
-		cmp = memcmp(bytes[0], bytes[1], CHECKED_LENGTH);
-		if (cmp == 0)
-			cmp = (rest[0] > rest[1]) - (rest[0] < rest[1]);
-		if ((cmp > 0) - (cmp < 0) !=
-			(strcoll_l(strings[0], strings[1], locale->locale) > 0) -
-			(strcoll_l(strings[0], strings[1], locale->locale) < 0))
-			return false;
-	}
-	return true;
-}
-
 static bool
 agrees_with_library(const GsLocale *locale)
 {
@@ -974,8 +624,7 @@ prepare(GsLocale *locale)
 	if (!make_weights(&locale->weights, locale->locale))
 		return;
 	locale->usable = agrees_with_library(locale);
-	if (!plain_agrees_with_strcoll(locale))
-		memset(locale->weights.plain, GS_NOT_PLAIN, sizeof(locale->weights.plain));
+	gpusort_plain_strings_find(&locale->weights, locale->locale);
 	if (!locale->usable)
 		ereport(LOG,
 				(errmsg("pg_gpusort does not sort by the locale \"%s\", because the C library compares strings in an unknown way",

@@ -346,21 +346,26 @@ extern Size gpusort_weight_memo_begin(GsWeightMemo *memo, GsWeightReader *reader
 									  Size start, Size count, Size *skipped);
 
 /*
- * If all characters of a string are plain and within limits: write its bytes, one for each letter
- * or digit, and set the lowest bits of *rest so that strcoll() orders such strings by their bytes,
- * of which the end comes first, and then by *rest.  Only equal strings have equal ones.  Otherwise
- * returns false.
- */
-extern bool gpusort_locale_weights_plain(const GsLocaleWeights *weights, GsPlainLimits limits,
-										 const unsigned char *string, Size length,
-										 unsigned char *bytes, uint64 *rest);
-
-/*
  * Compare two strings by their bytes.  Returns 0 if these are equal.  Checks for
  * interrupts within long strings.
  */
 extern int	gpusort_locale_weights_compare(const GsLocaleWeights *weights,
 										   const unsigned char *a, Size a_length,
 										   const unsigned char *b, Size b_length);
+
+/* ---- What these bytes leave open: plain_strings.c ---- */
+
+/* Find out which characters are plain in a locale. */
+extern void gpusort_plain_strings_find(GsLocaleWeights *weights, locale_t locale);
+
+/*
+ * If all characters of a string are plain and within limits: write its bytes, one for each letter
+ * or digit, and set the lowest bits of *rest so that strcoll() orders such strings by their bytes,
+ * of which the end comes first, and then by *rest.  Only equal strings have equal ones.  Otherwise
+ * returns false.
+ */
+extern bool gpusort_plain_string_encode(const GsLocaleWeights *weights, GsPlainLimits limits,
+										const unsigned char *string, Size length,
+										unsigned char *bytes, uint64 *rest);
 
 #endif							/* GPUSORT_LOCALE_WEIGHTS_H */

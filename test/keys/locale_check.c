@@ -345,9 +345,9 @@ locale_plain(PG_FUNCTION_ARGS)
 		for (int s = 0; s < 2; s++)
 		{
 			write_plain(&strings, string[s]);
-			plain &= gpusort_locale_weights_plain(strings.weights, limits[i % 2],
-												  (unsigned char *) string[s],
-												  strlen(string[s]), bytes[s], &rest[s]);
+			plain &= gpusort_plain_string_encode(strings.weights, limits[i % 2],
+												 (unsigned char *) string[s],
+												 strlen(string[s]), bytes[s], &rest[s]);
 		}
 		cmp = memcmp(bytes[0], bytes[1], STRING_BYTES);
 		if (cmp == 0)
