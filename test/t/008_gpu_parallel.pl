@@ -330,10 +330,14 @@ foreach my $action ('error', 'memory', 'crash', 'lost')
 	ok($session->run($query) eq $rows, 'a volatile function, put:memory:3: rows');
 	$session->run('RESET pg_gpusort.debug_fault');
 
-	# Nor has one that cannot take a row.
-	my $long = digest(q{SELECT volatile_id(id) AS id, k, repeat('x', CASE WHEN id = 15000 THEN 70000 ELSE 10 END) FROM big ORDER BY k, id});
+	# Nor has one that cannot take a row: one that is longer than a chunk, or than a sorted one.
+	foreach my $wide ([15000, 70000, ''], [2, 60000, '::varchar(70000)'])
+	{
+		my ($id, $bytes, $type) = @$wide;
+		my $long = digest(qq{SELECT volatile_id(id) AS id, k, repeat('x', CASE WHEN id = $id THEN $bytes ELSE 10 END)$type FROM big ORDER BY k, id});
 
-	is($session->run($long), $session->run("$STOCK; $long; $ours; $anywhere"), 'a volatile function, a row longer than a chunk: rows');
+		is($session->run($long), $session->run("$STOCK; $long; $ours; $anywhere"), "a volatile function, a row of $bytes bytes: rows");
+	}
 }
 
 # A fault and then too little memory for a memory sort.

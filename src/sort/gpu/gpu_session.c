@@ -365,7 +365,8 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 	if (likely(fill->rows < fill->max_rows))
 		row_bytes = gpusort_row_format_pack_fast(format, values, isnull,
 												 fill->next,
-												 fill->end - fill->next);
+												 Min(fill->end - fill->next,
+													 session->max_row_bytes));
 	if (unlikely(row_bytes == 0))
 	{
 		if (!make_room(session, part,
