@@ -39,11 +39,11 @@ bool		gpusort_locale_weights_spoil = false;
 typedef struct GsLocale
 {
 	struct GsLocale *next;
-	locale_t	locale;			/* of the C library */
 	bool		prepared;		/* false after an error */
 	bool		usable;
 	GsLocaleWeights weights;
 	GsRecentCharacter recent[GPUSORT_RECENT_CHARACTERS];
+	GsPlainTable plain;
 	char		name[FLEXIBLE_ARRAY_MEMBER];
 } GsLocale;
 
@@ -452,13 +452,13 @@ find_single_bytes(GsLocaleWeights *weights)
 }
 
 /*
- * Make the weights of a locale, which are all zero but for 'recent'.  Returns false if the locale
+ * Make the weights of a locale, which are all zero but for itself and what they point to.  Returns false if the locale
  * is none of the GNU C library, or has other tables than those that we know.
  */
 static bool
-make_weights(GsLocaleWeights *weights, locale_t locale)
+make_weights(GsLocaleWeights *weights)
 {
-	if (!gpusort_locale_tables_find(&weights->tables, locale))
+	if (!gpusort_locale_tables_find(&weights->tables, weights->locale))
 		return false;
 	make_alphabet(&weights->alphabet, &weights->tables);
 	find_single_bytes(weights);
@@ -535,7 +535,7 @@ agrees_with_strxfrm(const GsLocale *locale, const char *string, Size length)
 	unsigned char *transformed = palloc(room);
 	unsigned char *expected = palloc(2 * room);
 	unsigned char *found = palloc(2 * room);
-	Size		size = strxfrm_l((char *) transformed, string, room, locale->locale);
+	Size		size = strxfrm_l((char *) transformed, string, room, locale->weights.locale);
 	Size		at = 0;
 	Size		count = 0;
 	Size		n = 1;
@@ -576,7 +576,7 @@ agrees_with_strcoll(const GsLocale *locale, const char *string, Size length)
 		cmp = gpusort_locale_weights_compare(&locale->weights,
 											 (unsigned char *) pieces[0], CHECKED_LENGTH,
 											 (unsigned char *) pieces[1], CHECKED_LENGTH);
-		expected = strcoll_l(pieces[0], pieces[1], locale->locale);
+		expected = strcoll_l(pieces[0], pieces[1], locale->weights.locale);
 		if (cmp != 0 && (cmp < 0 ? expected >= 0 : expected <= 0))
 			return false;
 	}
@@ -606,12 +606,15 @@ agrees_with_library(const GsLocale *locale)
 static void
 prepare(GsLocale *locale)
 {
-	memset(&locale->weights, 0, sizeof(locale->weights));
+	GsLocaleWeights *weights = &locale->weights;
+	locale_t	known = weights->locale;
+
+	memset(weights, 0, sizeof(*weights));
 	memset(locale->recent, 0, sizeof(locale->recent));
 	errno = 0;
-	if (locale->locale == (locale_t) 0)
-		locale->locale = newlocale(LC_COLLATE_MASK, locale->name, (locale_t) 0);
-	if (locale->locale == (locale_t) 0)
+	weights->locale = known != (locale_t) 0 ? known :
+		newlocale(LC_COLLATE_MASK, locale->name, (locale_t) 0);
+	if (weights->locale == (locale_t) 0)
 	{
 		/* If memory were lacking in one process, its keys would be others. */
 		if (errno == ENOMEM)
@@ -620,11 +623,11 @@ prepare(GsLocale *locale)
 					 errmsg("out of memory")));
 		return;
 	}
-	locale->weights.recent = locale->recent;
-	if (!make_weights(&locale->weights, locale->locale))
+	weights->recent = locale->recent;
+	weights->plain = &locale->plain;
+	if (!make_weights(weights))
 		return;
 	locale->usable = agrees_with_library(locale);
-	gpusort_plain_strings_find(&locale->weights, locale->locale);
 	if (!locale->usable)
 		ereport(LOG,
 				(errmsg("pg_gpusort does not sort by the locale \"%s\", because the C library compares strings in an unknown way",

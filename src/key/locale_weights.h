@@ -222,15 +222,21 @@ typedef struct GsRecentCharacter
  * "A".  All have the same weights on the second level, and such two have different ones on the
  * third.  A special, as the blank in most locales, has weights on the fourth level only, all of
  * which are less than those of letters there.
+ *
+ * The entry of a character is 0 if it is not plain.  Otherwise its first bits are the byte of a
+ * letter or digit, or 0.  Then come: whether it is the greater one of two letters with that byte;
+ * whether it is compared backward on the second level; the number of a special, from 1 on, in their
+ * order, or 0.
  */
-typedef enum GsPlainCharacter
+typedef struct GsPlainTable
 {
-	GS_NOT_PLAIN,
-	GS_PLAIN,					/* the only one, or the lesser of two */
-	GS_PLAIN_GREATER,
-	GS_PLAIN_SPECIAL			/* added to this: its number, from 0 on, in
-								 * their order */
-} GsPlainCharacter;
+	bool		made;
+	uint16		characters[256];
+} GsPlainTable;
+
+#define GS_PLAIN_GREATER_BIT	8
+#define GS_PLAIN_BACKWARD_BIT	9
+#define GS_PLAIN_NUMBER_BIT		10
 
 /*
  * The bits of a special: how many letters follow the last one, and its number, both from 1 on.  The
@@ -267,12 +273,12 @@ struct GsLocaleWeights
 	unsigned char alone[256];
 	unsigned char before_ascii[256];
 	bool		ascii_is_simple;	/* has all of ASCII such a byte? */
-	unsigned char plain[128];	/* a GsPlainCharacter */
-	unsigned char second_rule[128]; /* of plain characters' second level */
 
+	locale_t	locale;			/* of the C library */
 	GsLocaleTables tables;
 	GsWeightAlphabet alphabet;
 	GsRecentCharacter *recent;	/* GPUSORT_RECENT_CHARACTERS of them */
+	GsPlainTable *plain;
 };
 
 #define GPUSORT_NO_WEIGHT	255
@@ -355,14 +361,14 @@ extern int	gpusort_locale_weights_compare(const GsLocaleWeights *weights,
 
 /* ---- What these bytes leave open: plain_strings.c ---- */
 
-/* Find out which characters are plain in a locale. */
-extern void gpusort_plain_strings_find(GsLocaleWeights *weights, locale_t locale);
+/* Returns the table of a locale, which is made when it is first asked for. */
+extern const GsPlainTable *gpusort_plain_strings_table(const GsLocaleWeights *weights);
 
 /*
  * If all characters of a string are plain and within limits: write its bytes, one for each letter
  * or digit, and set the lowest bits of *rest so that strcoll() orders such strings by their bytes,
  * of which the end comes first, and then by *rest.  Only equal strings have equal ones.  Otherwise
- * returns false.
+ * returns false, and may have written some.  'bytes' has room for as many as both limits together.
  */
 extern bool gpusort_plain_string_encode(const GsLocaleWeights *weights, GsPlainLimits limits,
 										const unsigned char *string, Size length,

@@ -13,6 +13,8 @@
  */
 #include "compat.h"
 
+#include "port/pg_bitutils.h"
+
 #include "key/locale_weights.h"
 
 #define FIRST_NOT_ASCII	0x80
@@ -22,6 +24,27 @@
 /* Pairs of strings that are compared with strcoll_l(). */
 #define CHECKED_STRINGS		1024
 #define CHECKED_LENGTH		7
+
+/* What a character of ASCII is, found out before its entry in a GsPlainTable is made. */
+typedef enum GsPlainKind
+{
+	GS_NOT_PLAIN,
+	GS_PLAIN,					/* the only one, or the lesser of two */
+	GS_PLAIN_GREATER,
+	GS_PLAIN_SPECIAL			/* added to this: its number, from 0 on, in
+								 * their order */
+} GsPlainKind;
+
+typedef struct GsPlainFinder
+{
+	const GsLocaleWeights *weights;
+	unsigned char kind[FIRST_NOT_ASCII];	/* a GsPlainKind */
+	unsigned char second_rule[FIRST_NOT_ASCII]; /* of the second level, unless
+												 * it is not plain */
+	bool		special[FIRST_NOT_ASCII];	/* can it be one? */
+} GsPlainFinder;
+
+static void make_table(const GsLocaleWeights *weights);
 
 /* ----------------------------------------------------------------
  *		encoding a string
@@ -33,26 +56,22 @@
  * There digits and specials are compared backward in most locales, and letters forward.  Of a run
  * of at least two backward characters that a forward one ends, glibc (2.36, get_next_seq() in
  * string/strcoll_l.c) skips the last but one.  If that is a digit and not a special, the string
- * has a weight less.
+ * has a weight less.  The lowest bits are those of the last character.
  */
-static unsigned
-count_skipped(const GsLocaleWeights *weights, const unsigned char *string, Size length)
+static inline unsigned
+count_skipped(uint64 backward, uint64 special)
 {
-	unsigned	skipped = 0;
-	Size		run = 0;
+	uint64		skipped = ~backward & backward >> 1 & (backward & ~special) >> 2;
 
-	for (Size i = 0; i < length; i++)
-	{
-		if (weights->second_rule[string[i]] != GPUSORT_RULE_FORWARD)
-		{
-			run++;
-			continue;
-		}
-		if (run > 1 && weights->plain[string[i - 2]] < GS_PLAIN_SPECIAL)
-			skipped++;
-		run = 0;
-	}
-	return skipped;
+	return likely(skipped == 0) ? 0 : pg_popcount64(skipped);
+}
+
+const GsPlainTable *
+gpusort_plain_strings_table(const GsLocaleWeights *weights)
+{
+	if (unlikely(!weights->plain->made))
+		make_table(weights);
+	return weights->plain;
 }
 
 bool
@@ -60,45 +79,49 @@ gpusort_plain_string_encode(const GsLocaleWeights *weights, GsPlainLimits limits
 							const unsigned char *string, Size length,
 							unsigned char *bytes, uint64 *rest)
 {
+	const GsPlainTable *table = gpusort_plain_strings_table(weights);
+	bool		plain = true;
 	unsigned	letters = 0;
+	unsigned	letters_before = 0;
 	unsigned	specials = 0;
-	unsigned	gap = 1;
 	unsigned	skipped;
 	uint64		greater = 0;
+	uint64		backward = 0;
+	uint64		special = 0;
 	uint64		pairs = 0;
 
 	if (length > limits.letters + limits.specials)
 		return false;
 	for (Size i = 0; i < length; i++)
 	{
-		unsigned char character = string[i];
-		unsigned	plain = character < FIRST_NOT_ASCII ? weights->plain[character] : GS_NOT_PLAIN;
+		uint16		character = table->characters[string[i]];
 
-		if (plain == GS_NOT_PLAIN)
-			return false;
-		if (plain >= GS_PLAIN_SPECIAL)
+		plain &= character != 0;
+		backward = backward << 1 | (character >> GS_PLAIN_BACKWARD_BIT & 1);
+		special <<= 1;
+		if (unlikely(character >= 1 << GS_PLAIN_NUMBER_BIT))
 		{
-			if (specials++ == limits.specials)
-				return false;
-			pairs = pairs << GPUSORT_SPECIAL_BITS | gap << GPUSORT_SPECIAL_NUMBER_BITS |
-				(plain - GS_PLAIN_SPECIAL + 1);
-			gap = 1;
+			special |= 1;
+			pairs = pairs << GPUSORT_SPECIAL_BITS |
+				(letters - letters_before + 1) << GPUSORT_SPECIAL_NUMBER_BITS |
+				character >> GS_PLAIN_NUMBER_BIT;
+			letters_before = letters;
+			specials++;
 		}
 		else
 		{
-			if (letters == limits.letters)
-				return false;
-			bytes[letters++] = weights->before_ascii[character];
-			greater = greater << 1 | (plain == GS_PLAIN_GREATER);
-			gap++;
+			bytes[letters++] = (unsigned char) character;
+			greater = greater << 1 | (character >> GS_PLAIN_GREATER_BIT & 1);
 		}
 	}
-	skipped = count_skipped(weights, string, length);
-	if (skipped >= 1 << GPUSORT_SKIPPED_BITS)
+	skipped = count_skipped(backward, special);
+	if (!plain || letters > limits.letters || specials > limits.specials ||
+		skipped >= 1 << GPUSORT_SKIPPED_BITS)
 		return false;
 	if (specials < limits.specials)
 	{
-		pairs = pairs << GPUSORT_SPECIAL_BITS | gap << GPUSORT_SPECIAL_NUMBER_BITS;
+		pairs = pairs << GPUSORT_SPECIAL_BITS |
+			(letters - letters_before + 1) << GPUSORT_SPECIAL_NUMBER_BITS;
 		specials++;
 	}
 	pairs <<= (limits.specials - specials) * GPUSORT_SPECIAL_BITS;
@@ -163,8 +186,10 @@ compare_third_level(const GsLocaleWeights *weights, unsigned char a, unsigned ch
 
 /* Find the letters and digits that are plain, among the characters that can be printed. */
 static void
-find_letters(GsLocaleWeights *weights)
+find_letters(GsPlainFinder *finder)
 {
+	const GsLocaleWeights *weights = finder->weights;
+
 	for (int a = FIRST_PRINTED; a <= LAST_PRINTED; a++)
 	{
 		unsigned char byte = weights->before_ascii[a];
@@ -183,8 +208,8 @@ find_letters(GsLocaleWeights *weights)
 			(others == 1 && !compare_third_level(weights, a, other, &cmp)) ||
 			weights_of_level(weights, a, 1, &rule) == NULL)
 			continue;
-		weights->plain[a] = cmp > 0 ? GS_PLAIN_GREATER : GS_PLAIN;
-		weights->second_rule[a] = rule;
+		finder->kind[a] = cmp > 0 ? GS_PLAIN_GREATER : GS_PLAIN;
+		finder->second_rule[a] = rule;
 	}
 }
 
@@ -212,8 +237,9 @@ fourth_level(const GsLocaleWeights *weights, unsigned char character)
  * so must it be: what a forward one does to a run, as "'" in uk_UA, count_skipped() does not know.
  */
 static bool
-is_special(const GsLocaleWeights *weights, unsigned char character)
+is_special(const GsPlainFinder *finder, unsigned char character)
 {
+	const GsLocaleWeights *weights = finder->weights;
 	unsigned char rule;
 
 	if (weights->before_ascii[character] != GPUSORT_NO_WEIGHT ||
@@ -222,8 +248,8 @@ is_special(const GsLocaleWeights *weights, unsigned char character)
 		weights_of_level(weights, character, 1, &rule)[0] > 0)
 		return false;
 	for (int c = FIRST_PRINTED; c <= LAST_PRINTED && rule == GPUSORT_RULE_FORWARD; c++)
-		if (weights->plain[c] < GS_PLAIN_SPECIAL &&
-			weights->second_rule[c] > GPUSORT_RULE_FORWARD)
+		if (finder->kind[c] < GS_PLAIN_SPECIAL &&
+			finder->second_rule[c] > GPUSORT_RULE_FORWARD)
 			return false;
 	return true;
 }
@@ -233,17 +259,17 @@ is_special(const GsLocaleWeights *weights, unsigned char character)
  * fourth level.  Sets *same to how many are equal.
  */
 static unsigned
-count_less(const GsLocaleWeights *weights, bool specials, unsigned char character, unsigned *same)
+count_less(const GsPlainFinder *finder, bool specials, unsigned char character, unsigned *same)
 {
 	unsigned	less = 0;
 
 	*same = 0;
 	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
-		if (specials ? is_special(weights, c) : weights->plain[c] != GS_NOT_PLAIN &&
-			weights->plain[c] < GS_PLAIN_SPECIAL)
+		if (specials ? finder->special[c] : finder->kind[c] != GS_NOT_PLAIN &&
+			finder->kind[c] < GS_PLAIN_SPECIAL)
 		{
-			int			cmp = compare_weights(fourth_level(weights, c),
-											  fourth_level(weights, character));
+			int			cmp = compare_weights(fourth_level(finder->weights, c),
+											  fourth_level(finder->weights, character));
 
 			less += cmp < 0;
 			*same += cmp == 0;
@@ -256,8 +282,9 @@ count_less(const GsLocaleWeights *weights, bool specials, unsigned char characte
  * same weights on the second level, and some on the fourth.
  */
 static void
-find_specials(GsLocaleWeights *weights)
+find_specials(GsPlainFinder *finder)
 {
+	const GsLocaleWeights *weights = finder->weights;
 	const unsigned char *second = NULL;
 
 	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
@@ -265,7 +292,7 @@ find_specials(GsLocaleWeights *weights)
 		unsigned char rule;
 		const unsigned char *level;
 
-		if (weights->plain[c] == GS_NOT_PLAIN)
+		if (finder->kind[c] == GS_NOT_PLAIN)
 			continue;
 		level = weights_of_level(weights, c, 1, &rule);
 		if (second == NULL)
@@ -275,18 +302,36 @@ find_specials(GsLocaleWeights *weights)
 			return;
 	}
 	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
+		finder->special[c] = is_special(finder, c);
+	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
 	{
 		unsigned	same;
 		unsigned	number;
 
-		if (!is_special(weights, c) || count_less(weights, false, c, &same) > 0 || same > 0)
+		if (!finder->special[c] || count_less(finder, false, c, &same) > 0 || same > 0)
 			continue;
-		number = count_less(weights, true, c, &same);
+		number = count_less(finder, true, c, &same);
 		if (same != 1 || number + 1 >= 1 << GPUSORT_SPECIAL_NUMBER_BITS)
 			continue;
-		weights->plain[c] = GS_PLAIN_SPECIAL + number;
-		(void) weights_of_level(weights, c, 1, &weights->second_rule[c]);
+		finder->kind[c] = GS_PLAIN_SPECIAL + number;
+		(void) weights_of_level(weights, c, 1, &finder->second_rule[c]);
 	}
+}
+
+/* Returns the entry of a character in a GsPlainTable. */
+static uint16
+entry_of(const GsPlainFinder *finder, unsigned char character)
+{
+	unsigned char kind = finder->kind[character];
+	uint16		backward = (finder->second_rule[character] != GPUSORT_RULE_FORWARD) <<
+		GS_PLAIN_BACKWARD_BIT;
+
+	if (kind == GS_NOT_PLAIN)
+		return 0;
+	if (kind >= GS_PLAIN_SPECIAL)
+		return (kind - GS_PLAIN_SPECIAL + 1) << GS_PLAIN_NUMBER_BIT | backward;
+	return (kind == GS_PLAIN_GREATER) << GS_PLAIN_GREATER_BIT | backward |
+		finder->weights->before_ascii[character];
 }
 
 /* ----------------------------------------------------------------
@@ -296,14 +341,14 @@ find_specials(GsLocaleWeights *weights)
 
 /* Returns the n-th plain character that is special, or is not, from the n-th place in ASCII on. */
 static char
-plain_character(const GsLocaleWeights *weights, bool special, unsigned n)
+plain_character(const GsPlainFinder *finder, bool special, unsigned n)
 {
 	for (unsigned i = 0; i < FIRST_NOT_ASCII; i++)
 	{
 		unsigned	c = (n + i) % FIRST_NOT_ASCII;
 
-		if (weights->plain[c] != GS_NOT_PLAIN &&
-			(weights->plain[c] >= GS_PLAIN_SPECIAL) == special)
+		if (finder->kind[c] != GS_NOT_PLAIN &&
+			(finder->kind[c] >= GS_PLAIN_SPECIAL) == special)
 			return c;
 	}
 	return '\0';
@@ -311,8 +356,10 @@ plain_character(const GsLocaleWeights *weights, bool special, unsigned n)
 
 /* Returns the other plain character with the weight of this one, or the same if there is none. */
 static char
-other_case(const GsLocaleWeights *weights, char letter)
+other_case(const GsPlainFinder *finder, char letter)
 {
+	const GsLocaleWeights *weights = finder->weights;
+
 	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
 		if (c != letter && weights->before_ascii[c] == weights->before_ascii[(int) letter])
 			return c;
@@ -324,7 +371,7 @@ other_case(const GsLocaleWeights *weights, char letter)
  * 'shape' say.
  */
 static void
-make_plain_string(const GsLocaleWeights *weights, unsigned n, uint32 shape,
+make_plain_string(const GsPlainFinder *finder, unsigned n, uint32 shape,
 				  char string[CHECKED_LENGTH + 1])
 {
 	int			letters = 0;
@@ -334,10 +381,10 @@ make_plain_string(const GsLocaleWeights *weights, unsigned n, uint32 shape,
 	{
 		bool		special = (shape & 4) != 0;
 		unsigned	kind = special ? n + 31 * (shape & 1) : n + 77 * (letters++ % 2);
-		char		c = plain_character(weights, special, kind);
+		char		c = plain_character(finder, special, kind);
 
 		if (!special && (shape & 1) != 0)
-			c = other_case(weights, c);
+			c = other_case(finder, c);
 		if (c != '\0')
 			string[length++] = c;
 	}
@@ -346,25 +393,27 @@ make_plain_string(const GsLocaleWeights *weights, unsigned n, uint32 shape,
 
 /* Does strcoll_l() order plain strings as their bytes and the rest do? */
 static bool
-agrees_with_strcoll(const GsLocaleWeights *weights, locale_t locale)
+agrees_with_strcoll(const GsPlainFinder *finder)
 {
+	locale_t	locale = finder->weights->locale;
 	const GsPlainLimits limits = {.letters = CHECKED_LENGTH,.specials = 4};
 	char		strings[2][CHECKED_LENGTH + 1];
 
-	if (plain_character(weights, false, 0) == '\0')
+	if (plain_character(finder, false, 0) == '\0')
 		return true;
 	for (uint32 i = 0; i < CHECKED_STRINGS; i++)
 	{
 		unsigned char bytes[2][CHECKED_LENGTH + 1] = {{0}};
 		uint64		rest[2];
 		bool		plain = true;
+		int			expected;
 		int			cmp;
 
 		for (int p = 0; p < 2; p++)
 		{
-			make_plain_string(weights, i, i * (p == 0 ? 2654435761U : 2246822519U),
+			make_plain_string(finder, i, i * (p == 0 ? 2654435761U : 2246822519U),
 							  strings[p]);
-			plain &= gpusort_plain_string_encode(weights, limits,
+			plain &= gpusort_plain_string_encode(finder->weights, limits,
 												 (unsigned char *) strings[p],
 												 strlen(strings[p]), bytes[p], &rest[p]);
 		}
@@ -373,19 +422,24 @@ agrees_with_strcoll(const GsLocaleWeights *weights, locale_t locale)
 		cmp = memcmp(bytes[0], bytes[1], CHECKED_LENGTH);
 		if (cmp == 0)
 			cmp = (rest[0] > rest[1]) - (rest[0] < rest[1]);
-		if ((cmp > 0) - (cmp < 0) !=
-			(strcoll_l(strings[0], strings[1], locale) > 0) -
-			(strcoll_l(strings[0], strings[1], locale) < 0))
+		expected = strcoll_l(strings[0], strings[1], locale);
+		if ((cmp > 0) - (cmp < 0) != (expected > 0) - (expected < 0))
 			return false;
 	}
 	return true;
 }
 
-void
-gpusort_plain_strings_find(GsLocaleWeights *weights, locale_t locale)
+static void
+make_table(const GsLocaleWeights *weights)
 {
-	find_letters(weights);
-	find_specials(weights);
-	if (!agrees_with_strcoll(weights, locale))
-		memset(weights->plain, GS_NOT_PLAIN, sizeof(weights->plain));
+	GsPlainFinder finder = {.weights = weights};
+	GsPlainTable *table = weights->plain;
+
+	find_letters(&finder);
+	find_specials(&finder);
+	for (int c = 0; c < FIRST_NOT_ASCII; c++)
+		table->characters[c] = entry_of(&finder, c);
+	table->made = true;
+	if (!agrees_with_strcoll(&finder))
+		memset(table->characters, 0, sizeof(table->characters));
 }

@@ -267,14 +267,15 @@ random_below(PlainStrings *strings, uint32 bound)
 static char
 random_plain(PlainStrings *strings, bool special)
 {
+	const GsPlainTable *table = gpusort_plain_strings_table(strings->weights);
 	uint32		start = random_below(strings, 128);
 
 	for (int i = 0; i < 128; i++)
 	{
 		unsigned	c = (start + i) % 128;
 
-		if (strings->weights->plain[c] != GS_NOT_PLAIN &&
-			(strings->weights->plain[c] >= GS_PLAIN_SPECIAL) == special)
+		if (table->characters[c] != 0 &&
+			(table->characters[c] >> GS_PLAIN_NUMBER_BIT != 0) == special)
 			return c;
 	}
 	return '\0';
