@@ -165,33 +165,6 @@ gpusort_device_key_encoding(const GsDeviceKey *key, int column, GsKeyEncoding *e
  * ----------------------------------------------------------------
  */
 
-/* Write the first bits of some words. */
-static void
-write_words(const GsDeviceColumn *column, unsigned position, const uint64 *words, uint64 *key)
-{
-	unsigned	bits = column->bits;
-
-	for (unsigned w = 0; bits > 0; w++)
-	{
-		unsigned	width = Min(bits, GPUSORT_WORD_BITS);
-		uint64		word = column->column.descending ? ~words[w] : words[w];
-
-		gpusort_key_set_bits(key, position, width, word >> (GPUSORT_WORD_BITS - width));
-		position += width;
-		bits -= width;
-	}
-}
-
-/* Write what tells plain strings with the same bytes apart. */
-static void
-write_rest(const GsDeviceColumn *column, unsigned position, uint64 rest, uint64 *key)
-{
-	uint64		all = PG_UINT64_MAX >> (GPUSORT_WORD_BITS - column->rest_bits);
-
-	gpusort_key_set_bits(key, position, column->rest_bits,
-						 column->column.descending ? ~rest & all : rest);
-}
-
 /* Does a value that is not plain end in its words, so that equal words mean equal values? */
 static inline bool
 ends(const GsDeviceColumn *column, Datum value)
@@ -207,26 +180,20 @@ ends(const GsDeviceColumn *column, Datum value)
 static bool
 encode_open(const GsDeviceColumn *column, unsigned position, Datum value, uint64 *key)
 {
-	const GsKeyEncoding *encoding = &column->column.encoding;
 	uint64		words[STRING_WORDS];
 	uint64		rest;
 
 	if (column->rest_bits > 0 &&
-		gpusort_key_encoding_plain_words(encoding, column->plain, value, words, &rest))
+		gpusort_key_encoding_plain_words(&column->column.encoding, column->plain, value, words,
+										 &rest))
 	{
-		write_words(column, position, words, key);
-		write_rest(column, position + column->bits + 1, rest, key);
+		gpusort_key_column_write(&column->column, column->bits, position, words, key);
+		rest <<= GPUSORT_WORD_BITS - column->rest_bits;
+		gpusort_key_column_write(&column->column, column->rest_bits, position + column->bits + 1,
+								 &rest, key);
 		return true;
 	}
-	if (gpusort_key_encoding_is_string(encoding))
-	{
-		gpusort_key_encoding_string_words(encoding, value, words,
-										  (column->bits + GPUSORT_WORD_BITS - 1) /
-										  GPUSORT_WORD_BITS);
-		write_words(column, position, words, key);
-	}
-	else
-		gpusort_key_column_encode(&column->column, column->bits, position, value, key);
+	gpusort_key_column_encode(&column->column, column->bits, position, value, key);
 	return ends(column, value);
 }
 

@@ -10,6 +10,7 @@
 
 #include "access/attnum.h"
 
+#include "core/radix_sort.h"
 #include "key/key_encoding.h"
 #include "settings.h"
 
@@ -59,11 +60,39 @@ gpusort_key_column_word(const GsKeyColumn *column, Datum value, uint32 index, un
 		word;
 }
 
-/* Encode the first 'bits' bits of a value, from a position on. */
+/* Set the bits from a position on to the first 'bits' bits of some words. */
+static inline void
+gpusort_key_column_write(const GsKeyColumn *column, unsigned bits, unsigned position,
+						 const uint64 *words, uint64 *key)
+{
+	for (unsigned w = 0; bits > 0; w++)
+	{
+		unsigned	width = Min(bits, GPUSORT_WORD_BITS);
+		uint64		word = column->descending ? ~words[w] : words[w];
+
+		gpusort_key_set_bits(key, position, width, word >> (GPUSORT_WORD_BITS - width));
+		position += width;
+		bits -= width;
+	}
+}
+
+/*
+ * Encode the first 'bits' bits of a value, from a position on.  The bytes of a string are looked up
+ * once for all of its words.
+ */
 static inline void
 gpusort_key_column_encode(const GsKeyColumn *column, unsigned bits, unsigned position,
 						  Datum value, uint64 *key)
 {
+	if (bits > GPUSORT_WORD_BITS && gpusort_key_encoding_is_string(&column->encoding))
+	{
+		uint64		words[GPUSORT_CPU_MAX_KEY_WORDS];
+
+		gpusort_key_encoding_string_words(&column->encoding, value, words,
+										  (bits + GPUSORT_WORD_BITS - 1) / GPUSORT_WORD_BITS);
+		gpusort_key_column_write(column, bits, position, words, key);
+		return;
+	}
 	for (uint32 index = 0; bits > 0; index++)
 	{
 		unsigned	width = Min(bits, GPUSORT_WORD_BITS);

@@ -360,33 +360,6 @@ gpusort_key_plan_nulls_first(const GsKeyPlan *plan)
  * ----------------------------------------------------------------
  */
 
-/* Encode several words of a string, whose bytes are looked up once. */
-static void
-encode_string(const GsKeyColumn *column, unsigned position, Datum value, uint64 *key)
-{
-	uint64		words[GPUSORT_CPU_MAX_KEY_WORDS];
-	unsigned	count = column->encoding.bits / WORD_BITS;
-
-	gpusort_key_encoding_string_words(&column->encoding, value, words, count);
-	for (unsigned w = 0; w < count; w++)
-		gpusort_key_set_bits(key, position + w * WORD_BITS, WORD_BITS,
-							 column->descending ? ~words[w] : words[w]);
-}
-
-/* Encode a value, from a position on. */
-static inline void
-encode_column(const GsKeyColumn *column, unsigned position, Datum value, uint64 *key)
-{
-	unsigned	bits = column->encoding.bits;
-
-	if (bits > WORD_BITS && gpusort_key_encoding_is_string(&column->encoding))
-	{
-		encode_string(column, position, value, key);
-		return;
-	}
-	gpusort_key_column_encode(column, bits, position, value, key);
-}
-
 /* Returns how to break ties of the words that encode a column's value, which is not NULL. */
 static inline GsEncodingRest
 rest_of_column(const GsKeyColumn *column, Datum value)
@@ -417,7 +390,7 @@ encode_stage(const GsKeyPlan *plan, const GsKeyStage *stage,
 			gpusort_key_set_bits(key, position++, 1, isnull[index] != column->nulls_first);
 		if (!isnull[index])
 		{
-			encode_column(column, position, values[index], key);
+			gpusort_key_column_encode(column, column->encoding.bits, position, values[index], key);
 			if (i >= stage->open && i + 1 < stage->end &&
 				rest_of_column(column, values[index]) != GS_REST_NONE)
 				return;
