@@ -120,25 +120,6 @@ kind_of_comparison(Oid function)
 	}
 }
 
-/* Of such a function that compares nested values: what they are. */
-static GsNestedKind
-nested_kind(Oid function)
-{
-	switch (function)
-	{
-		case F_BTARRAYCMP:
-			return GS_NESTED_ARRAY;
-		case F_BTRECORDCMP:
-			return GS_NESTED_RECORD;
-		case F_RANGE_CMP:
-			return GS_NESTED_RANGE;
-		case F_MULTIRANGE_CMP:
-			return GS_NESTED_MULTIRANGE;
-		default:
-			return GS_NESTED_DOCUMENT;
-	}
-}
-
 /* Returns an attribute of a tuple of a cache, or NULL. */
 static char *
 text_attribute(int cache, HeapTuple tuple, AttrNumber attno)
@@ -503,8 +484,7 @@ gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
 	else
 		encoding = make_encoding(encoding.kind);
 	if (encoding.kind == GS_ENCODE_NESTED)
-		encoding.state->nested = gpusort_nested_create(nested_kind(function), collation,
-													   find_part_encoding,
+		encoding.state->nested = gpusort_nested_create(function, collation, find_part_encoding,
 													   gpusort_key_encoding_write);
 	if (encoding.kind != GS_ENCODE_NONE)
 		return encoding;

@@ -32,6 +32,7 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/datum.h"
+#include "utils/fmgroids.h"
 #include "utils/jsonb.h"
 #include "utils/multirangetypes.h"
 #include "utils/rangetypes.h"
@@ -108,7 +109,7 @@ struct GsNestedReference
 struct GsNested
 {
 	MemoryContext context;
-	GsNestedKind kind;
+	const struct GsNestedKind *kind;
 	Oid			collation;		/* of the elements of arrays */
 	GsFindPartEncoding find;
 	GsWritePart write;
@@ -127,21 +128,17 @@ typedef struct GsNestedWriter
 	bool		open;			/* at such a part */
 } GsNestedWriter;
 
-static void write_nested(GsNestedWriter *writer, GsNested *nested, Datum value);
-
-GsNested *
-gpusort_nested_create(GsNestedKind kind, Oid collation, GsFindPartEncoding find,
-					  GsWritePart write)
+/* Values that a btree comparison function compares. */
+typedef struct GsNestedKind
 {
-	GsNested   *nested = palloc0(sizeof(GsNested));
+	Oid			comparison;
 
-	nested->context = CurrentMemoryContext;
-	nested->kind = kind;
-	nested->collation = collation;
-	nested->find = find;
-	nested->write = write;
-	return nested;
-}
+	/* Look up the types of the parts of values of a type. */
+	GsPartTypes *(*look_up_types) (GsNested *nested, Oid type, int32 typmod);
+	void		(*write) (GsNestedWriter *writer, GsNested *nested, Datum value);
+} GsNestedKind;
+
+static void write_nested(GsNestedWriter *writer, GsNested *nested, Datum value);
 
 /* ----------------------------------------------------------------
  *		types of parts
@@ -188,7 +185,7 @@ make_types(Oid type, int32 typmod, int count)
 }
 
 static GsPartTypes *
-types_of_array(GsNested *nested, Oid element)
+types_of_array(GsNested *nested, Oid element, int32 typmod)
 {
 	GsPartTypes *types = make_types(element, -1, 1);
 
@@ -214,17 +211,16 @@ types_of_record(GsNested *nested, Oid type, int32 typmod)
 	return types;
 }
 
-/* Of a range or, with 'multirange', of the ranges of a multirange. */
+/* Of a range, or of the ranges of a multirange. */
 static GsPartTypes *
-types_of_range(GsNested *nested, Oid type, bool multirange)
+types_of_range(GsNested *nested, Oid type, int32 typmod)
 {
 	GsPartTypes *types = make_types(type, -1, 1);
 
-	types->range = lookup_type_cache(type, multirange ? TYPECACHE_MULTIRANGE_INFO :
-									 TYPECACHE_RANGE_INFO);
-	if (multirange)
+	types->range = lookup_type_cache(type, TYPECACHE_RANGE_INFO | TYPECACHE_MULTIRANGE_INFO);
+	if (types->range->rngtype != NULL)
 		types->range = types->range->rngtype;
-	if (types->range == NULL || types->range->rngelemtype == NULL)
+	if (types->range->rngelemtype == NULL)
 		elog(ERROR, "type %u is not a range type", type);
 	find_part_type(nested, &types->parts[0], types->range->rngelemtype->type_id,
 				   types->range->rng_collation, types->range->rng_cmp_proc_finfo.fn_oid);
@@ -233,33 +229,13 @@ types_of_range(GsNested *nested, Oid type, bool multirange)
 
 /* Texts, and numbers. */
 static GsPartTypes *
-types_of_document(GsNested *nested)
+types_of_document(GsNested *nested, Oid type, int32 typmod)
 {
 	GsPartTypes *types = make_types(JSONBOID, -1, 2);
 
 	find_part_type(nested, &types->parts[0], TEXTOID, DEFAULT_COLLATION_OID, InvalidOid);
 	find_part_type(nested, &types->parts[1], NUMERICOID, InvalidOid, InvalidOid);
 	return types;
-}
-
-/* Look up the types of the parts of values of some type. */
-static GsPartTypes *
-look_up_types(GsNested *nested, Oid type, int32 typmod)
-{
-	switch (nested->kind)
-	{
-		case GS_NESTED_ARRAY:
-			return types_of_array(nested, type);
-		case GS_NESTED_RECORD:
-			return types_of_record(nested, type, typmod);
-		case GS_NESTED_RANGE:
-			return types_of_range(nested, type, false);
-		case GS_NESTED_MULTIRANGE:
-			return types_of_range(nested, type, true);
-		case GS_NESTED_DOCUMENT:
-			return types_of_document(nested);
-	}
-	pg_unreachable();
 }
 
 /* Returns them, from before if a value had this type: mostly all values have the same one. */
@@ -274,7 +250,7 @@ find_types(GsNested *nested, Oid type, int32 typmod)
 	if (likely(types != NULL))
 		return types;
 	caller = MemoryContextSwitchTo(nested->context);
-	types = look_up_types(nested, type, typmod);
+	types = nested->kind->look_up_types(nested, type, typmod);
 	types->next = nested->types;
 	nested->types = types;
 	MemoryContextSwitchTo(caller);
@@ -660,24 +636,7 @@ static void
 write_nested(GsNestedWriter *writer, GsNested *nested, Datum value)
 {
 	check_stack_depth();
-	switch (nested->kind)
-	{
-		case GS_NESTED_ARRAY:
-			write_array(writer, nested, value);
-			break;
-		case GS_NESTED_RECORD:
-			write_record(writer, nested, value);
-			break;
-		case GS_NESTED_RANGE:
-			write_range(writer, nested, value);
-			break;
-		case GS_NESTED_MULTIRANGE:
-			write_multirange(writer, nested, value);
-			break;
-		case GS_NESTED_DOCUMENT:
-			write_document(writer, nested, value);
-			break;
-	}
+	nested->kind->write(writer, nested, value);
 }
 
 bool
@@ -718,4 +677,33 @@ gpusort_nested_reference_free(GsNestedReference *reference)
 {
 	MemoryContextDelete(reference->context);
 	pfree(reference);
+}
+
+/* ----------------------------------------------------------------
+ *		kinds of values
+ * ----------------------------------------------------------------
+ */
+
+static const GsNestedKind kinds[] = {
+	{F_BTARRAYCMP, types_of_array, write_array},
+	{F_BTRECORDCMP, types_of_record, write_record},
+	{F_RANGE_CMP, types_of_range, write_range},
+	{F_MULTIRANGE_CMP, types_of_range, write_multirange},
+	{F_JSONB_CMP, types_of_document, write_document}
+};
+
+GsNested *
+gpusort_nested_create(Oid comparison, Oid collation, GsFindPartEncoding find, GsWritePart write)
+{
+	GsNested   *nested = palloc0(sizeof(GsNested));
+
+	nested->context = CurrentMemoryContext;
+	for (int k = 0; k < lengthof(kinds); k++)
+		if (kinds[k].comparison == comparison)
+			nested->kind = &kinds[k];
+	Assert(nested->kind != NULL);
+	nested->collation = collation;
+	nested->find = find;
+	nested->write = write;
+	return nested;
 }

@@ -95,15 +95,6 @@ extern bool gpusort_icu_agreement_check(Oid collation, const GsKeyEncoding *enco
 
 /* ---- Values that consist of other values: nested_bytes.c ---- */
 
-typedef enum GsNestedKind
-{
-	GS_NESTED_ARRAY,
-	GS_NESTED_RECORD,
-	GS_NESTED_RANGE,
-	GS_NESTED_MULTIRANGE,
-	GS_NESTED_DOCUMENT			/* jsonb */
-} GsNestedKind;
-
 typedef struct GsNested GsNested;
 
 /* Returns the encoding of the values that a sort operator orders, ascending. */
@@ -118,10 +109,10 @@ typedef GsEncodingRest (*GsWritePart) (const GsKeyEncoding *encoding, Datum valu
 									   GsByteBuffer *buffer);
 
 /*
- * Create the encoding of values, in the current memory context.  'collation' is that of the
- * elements of arrays.
+ * Create the encoding of the values that a btree comparison function compares, in the current
+ * memory context.  'collation' is that of the elements of arrays.
  */
-extern GsNested *gpusort_nested_create(GsNestedKind kind, Oid collation,
+extern GsNested *gpusort_nested_create(Oid comparison, Oid collation,
 									   GsFindPartEncoding find, GsWritePart write);
 
 /*
