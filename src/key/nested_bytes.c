@@ -87,12 +87,10 @@ typedef struct GsPartTypes
 	struct GsPartTypes *next;
 } GsPartTypes;
 
-/* A part of a reference.  The first three say which order its bytes have. */
+/* A part of a reference. */
 typedef struct GsReferencePart
 {
-	Oid			type;
-	Oid			collation;
-	Oid			comparison;
+	const GsPartType *type;
 	Datum		value;
 	unsigned char *bytes;
 	Size		length;
@@ -278,9 +276,12 @@ gpusort_key_encoding_is_common(const GsKeyEncoding *encoding)
  * ----------------------------------------------------------------
  */
 
+/* Nothing is written any more when the bytes have ended, neither here nor by write_value(). */
 static inline void
 write_byte(GsNestedWriter *writer, unsigned char byte)
 {
+	if (writer->ended)
+		return;
 	gpusort_byte_buffer_add(writer->buffer, &byte, 1);
 	if (writer->buffer->length >= writer->buffer->wanted)
 		writer->ended = true;
@@ -324,9 +325,7 @@ record_part(GsNestedWriter *writer, const GsPartType *type, Datum value, Size st
 		return;
 	}
 	caller = MemoryContextSwitchTo(reference->context);
-	part->type = type->type;
-	part->collation = type->collation;
-	part->comparison = type->comparison.fn_oid;
+	part->type = type;
 	part->value = datumCopy(value, type->typbyval, type->typlen);
 	part->bytes = memcpy(palloc(length + 1), writer->buffer->data + start, length);
 	part->length = length;
@@ -342,14 +341,15 @@ static inline const GsReferencePart *
 next_of_reference(const GsNestedWriter *writer, const GsPartType *type)
 {
 	const GsNestedReference *reference = writer->reference;
-	const GsReferencePart *part;
+	const GsPartType *other;
 
 	if (reference == NULL || writer->nopen >= reference->count ||
 		!OidIsValid(type->comparison.fn_oid))
 		return NULL;
-	part = &reference->parts[writer->nopen];
-	return part->type == type->type && part->collation == type->collation &&
-		part->comparison == type->comparison.fn_oid ? part : NULL;
+	other = reference->parts[writer->nopen].type;
+	return other->type == type->type && other->collation == type->collation &&
+		other->comparison.fn_oid == type->comparison.fn_oid ?
+		&reference->parts[writer->nopen] : NULL;
 }
 
 /* End the bytes of a part that leaves the order open, which begin at 'start'. */
@@ -363,8 +363,7 @@ end_open_part(GsNestedWriter *writer, const GsPartType *type, Datum value, Size 
 	if (writer->recorded != NULL)
 	{
 		record_part(writer, type, value, start);
-		if (!writer->ended)
-			write_byte(writer, GS_EQUAL);
+		write_byte(writer, GS_EQUAL);
 		return;
 	}
 	if (other == NULL || writer->buffer->length - start != other->length ||
@@ -399,6 +398,8 @@ write_value(GsNestedWriter *writer, const GsPartType *type, Datum value)
 {
 	Size		start = writer->buffer->length;
 
+	if (writer->ended)
+		return;
 	if (type->encoding.kind == GS_ENCODE_NESTED)
 	{
 		write_nested(writer, type->encoding.state->nested, value);
@@ -439,21 +440,17 @@ write_array(GsNestedWriter *writer, GsNested *nested, Datum value)
 			continue;
 		}
 		write_byte(writer, GS_VALUE);
-		if (!writer->ended)
-			write_value(writer, type, fetch_att(data, type->typbyval, type->typlen));
+		write_value(writer, type, fetch_att(data, type->typbyval, type->typlen));
 		data = att_addlength_pointer(data, type->typlen, data);
 		data = (char *) att_align_nominal(data, type->typalign);
 	}
-	if (!writer->ended)
-	{
-		write_byte(writer, GS_END);
-		write_byte(writer, ARR_NDIM(array));
-		/* Of one dimension, the length is the number of elements. */
-		for (int d = 0; d < ARR_NDIM(array) && ARR_NDIM(array) > 1; d++)
-			write_int32(writer, ARR_DIMS(array)[d]);
-		for (int d = 0; d < ARR_NDIM(array); d++)
-			write_int32(writer, ARR_LBOUND(array)[d]);
-	}
+	write_byte(writer, GS_END);
+	write_byte(writer, ARR_NDIM(array));
+	/* Of one dimension, the length is the number of elements. */
+	for (int d = 0; d < ARR_NDIM(array) && ARR_NDIM(array) > 1; d++)
+		write_int32(writer, ARR_DIMS(array)[d]);
+	for (int d = 0; d < ARR_NDIM(array); d++)
+		write_int32(writer, ARR_LBOUND(array)[d]);
 	if (array != (ArrayType *) DatumGetPointer(value))
 		pfree(array);
 }
@@ -480,11 +477,10 @@ write_record(GsNestedWriter *writer, GsNested *nested, Datum value)
 		if (TupleDescAttr(types->tupdesc, i)->attisdropped)
 			continue;
 		write_byte(writer, isnull[i] ? GS_NULL : GS_VALUE);
-		if (!isnull[i] && !writer->ended)
+		if (!isnull[i])
 			write_value(writer, &types->parts[i], values[i]);
 	}
-	if (!writer->ended)
-		write_byte(writer, GS_END);
+	write_byte(writer, GS_END);
 	pfree(values);
 	if (record != (HeapTupleHeader) DatumGetPointer(value))
 		pfree(record);
@@ -500,10 +496,8 @@ write_bound(GsNestedWriter *writer, const GsPartType *type, const RangeBound * b
 		return;
 	}
 	write_byte(writer, GS_FINITE);
-	if (!writer->ended)
-		write_value(writer, type, bound->val);
-	if (!writer->ended)
-		write_byte(writer, bound->inclusive == bound->lower ? 0 : 1);
+	write_value(writer, type, bound->val);
+	write_byte(writer, bound->inclusive == bound->lower ? 0 : 1);
 }
 
 static void
@@ -511,10 +505,8 @@ write_bounds(GsNestedWriter *writer, const GsPartType *type, const RangeBound * 
 			 const RangeBound * upper)
 {
 	write_byte(writer, GS_VALUE);
-	if (!writer->ended)
-		write_bound(writer, type, lower);
-	if (!writer->ended)
-		write_bound(writer, type, upper);
+	write_bound(writer, type, lower);
+	write_bound(writer, type, upper);
 }
 
 /* As range_cmp() compares it: an empty one is less than others. */
@@ -552,8 +544,7 @@ write_multirange(GsNestedWriter *writer, GsNested *nested, Datum value)
 		multirange_get_bounds(types->range, multirange, i, &lower, &upper);
 		write_bounds(writer, types->parts, &lower, &upper);
 	}
-	if (!writer->ended)
-		write_byte(writer, GS_END);
+	write_byte(writer, GS_END);
 	if (multirange != (MultirangeType *) DatumGetPointer(value))
 		pfree(multirange);
 }
@@ -594,8 +585,7 @@ write_token(GsNestedWriter *writer, const GsPartTypes *types, const JsonbValue *
 			break;
 		case jbvArray:
 			write_count(writer, token->val.array.nElems);
-			if (!writer->ended)
-				write_byte(writer, token->val.array.rawScalar ? 0 : 1);
+			write_byte(writer, token->val.array.rawScalar ? 0 : 1);
 			break;
 		case jbvObject:
 			write_count(writer, token->val.object.nPairs);
