@@ -119,14 +119,12 @@ keys_of(const Aggref *aggref)
 static bool
 can_sort_by(const GsSortKeys *keys)
 {
-	bool		descending;
-
 	for (int k = 0; k < keys->nkeys; k++)
 		if (!OidIsValid(keys->operators[k]) ||
 			gpusort_distrust_has(keys->operators[k], keys->collations[k]))
 			return false;
 	return gpusort_key_encoding_find(keys->operators[0], keys->collations[0],
-									 &descending).kind != GS_ENCODE_NONE;
+									 NULL).kind != GS_ENCODE_NONE;
 }
 
 GsAggRowOrder *

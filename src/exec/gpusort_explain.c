@@ -62,11 +62,9 @@ show_encodings(const GsSortKeys *keys, ExplainState *es)
 
 	for (int k = 0; k < keys->nkeys; k++)
 	{
-		bool		descending;
 		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
-														   keys->collations[k],
-														   &descending);
-		const char *name = gpusort_key_encoding_name(&encoding);
+														   keys->collations[k], NULL);
+		const char *name = gpusort_key_encoding_name(encoding.kind);
 
 		names = lappend(names, unconstify(char *, name));
 		by_value &= strcmp(name, "values") == 0;

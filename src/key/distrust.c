@@ -91,9 +91,11 @@ is_among(const GsEncodingName *name, uint32 count)
 
 /* Returns the name of a sort operator's encoding, and the type that it is of. */
 static GsEncodingName
-name_of_encoding(Oid operator, Oid collation, const GsKeyEncoding *encoding, Oid *type)
+name_of_encoding(Oid operator, Oid collation, Oid *type)
 {
-	GsEncodingName name = {.kind = encoding->kind};
+	GsEncodingName name = {
+		.kind = gpusort_key_encoding_find(operator, collation, NULL).kind
+	};
 	GsOperatorOrder order;
 	Oid			family;
 
@@ -111,15 +113,12 @@ bool
 gpusort_distrust_has(Oid operator, Oid collation)
 {
 	uint32		count = read_count();
-	GsKeyEncoding encoding;
 	GsEncodingName name;
-	bool		descending;
 	Oid			type;
 
 	if (likely(count == 0))
 		return false;
-	encoding = gpusort_key_encoding_find(operator, collation, &descending);
-	name = name_of_encoding(operator, collation, &encoding, &type);
+	name = name_of_encoding(operator, collation, &type);
 	return is_among(&name, count);
 }
 
@@ -148,12 +147,10 @@ add_entry(const GsEncodingName *name, const char *text)
 char *
 gpusort_distrust_add(Oid operator, Oid collation)
 {
-	bool		descending;
-	GsKeyEncoding encoding = gpusort_key_encoding_find(operator, collation, &descending);
 	Oid			type;
-	GsEncodingName name = name_of_encoding(operator, collation, &encoding, &type);
+	GsEncodingName name = name_of_encoding(operator, collation, &type);
 	char	   *text = psprintf("%s (%s%s%s)", format_type_be(type),
-								gpusort_key_encoding_name(&encoding),
+								gpusort_key_encoding_name(name.kind),
 								name.locale[0] != '\0' ? " in " : "", name.locale);
 
 	pg_atomic_fetch_add_u64(&distrust->wrong_orders, 1);

@@ -302,9 +302,11 @@ gpusort_key_encoding_locale(Oid collation)
 {
 	GsCollation found;
 
-	if (!OidIsValid(collation) || gpusort_key_encoding_compares_bytes(collation))
+	if (!OidIsValid(collation))
 		return "";
 	found = find_collation(collation);
+	if (collation_compares_bytes(&found))
+		return "";
 	return psprintf("%s of %s", found.locale != NULL ? found.locale : "no locale",
 					found.provider == COLLPROVIDER_ICU ? "icu" : "libc");
 }
@@ -455,15 +457,6 @@ encoding_of_sort_support(Oid operator, Oid type, Oid collation)
 	return encoding;
 }
 
-/* Find the encoding of a part of a nested value: a GsFindPartEncoding. */
-static GsKeyEncoding
-find_part_encoding(Oid operator, Oid collation)
-{
-	bool		descending;
-
-	return gpusort_key_encoding_find(operator, collation, &descending);
-}
-
 GsKeyEncoding
 gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
 {
@@ -476,7 +469,8 @@ gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
 
 	if (!get_ordering_op_properties(operator, &family, &type, &order))
 		return make_encoding(GS_ENCODE_NONE);
-	*descending = (order == GPUSORT_ORDER_DESCENDING);
+	if (descending != NULL)
+		*descending = order == GPUSORT_ORDER_DESCENDING;
 	function = get_opfamily_proc(family, type, type, BTORDER_PROC);
 	encoding.kind = kind_of_any_comparison(function, &collated);
 	if (collated)
@@ -484,7 +478,8 @@ gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
 	else
 		encoding = make_encoding(encoding.kind);
 	if (encoding.kind == GS_ENCODE_NESTED)
-		encoding.state->nested = gpusort_nested_create(function, collation, find_part_encoding,
+		encoding.state->nested = gpusort_nested_create(function, collation,
+													   gpusort_key_encoding_find,
 													   gpusort_key_encoding_write);
 	if (encoding.kind != GS_ENCODE_NONE)
 		return encoding;

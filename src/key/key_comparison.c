@@ -22,8 +22,6 @@ struct GsKeyComparison
 {
 	SortSupportData ssup;
 	GsKeyEncoding encoding;
-	bool		has_weights;	/* does the encoding have them? */
-	bool		nested;			/* does a value consist of others? */
 	bool		descending;
 };
 
@@ -55,8 +53,6 @@ gpusort_key_comparison_create(const GsSortKeys *keys)
 		key->encoding = gpusort_key_encoding_find(keys->operators[k],
 												  keys->collations[k],
 												  &key->descending);
-		key->has_weights = gpusort_key_encoding_has_weights(&key->encoding);
-		key->nested = key->encoding.kind == GS_ENCODE_NESTED;
 	}
 	return comparison;
 }
@@ -73,7 +69,7 @@ are_same_bytes(const void *a, const void *b)
 static inline int
 compare_key(const GsKeyComparison *key, Datum a, bool a_isnull, Datum b, bool b_isnull)
 {
-	if (key->has_weights && !a_isnull && !b_isnull)
+	if (gpusort_key_encoding_has_weights(&key->encoding) && !a_isnull && !b_isnull)
 	{
 		bool		same;
 		int			cmp = gpusort_key_encoding_compare_weights(&key->encoding,
@@ -82,7 +78,7 @@ compare_key(const GsKeyComparison *key, Datum a, bool a_isnull, Datum b, bool b_
 		if (cmp != 0 || same)
 			return key->descending ? -cmp : cmp;
 	}
-	if (key->nested && !a_isnull && !b_isnull &&
+	if (key->encoding.kind == GS_ENCODE_NESTED && !a_isnull && !b_isnull &&
 		are_same_bytes(DatumGetPointer(a), DatumGetPointer(b)))
 		return 0;
 	return ApplySortComparator(a, a_isnull, b, b_isnull, (SortSupport) &key->ssup);
@@ -98,7 +94,8 @@ gpusort_key_comparison_compare(const GsKeyComparison *comparison, int first, int
 		int			cmp = compare_key(&comparison[k],
 									  a[k], a_isnull[k], b[k], b_isnull[k]);
 
-		if (GPUSORT_IS_WRONG(GS_WRONG_COMPARISON) && comparison[k].has_weights)
+		if (GPUSORT_IS_WRONG(GS_WRONG_COMPARISON) &&
+			gpusort_key_encoding_has_weights(&comparison[k].encoding))
 			cmp = -cmp;
 		gpusort_work_add(GPUSORT_WORK_ROW);
 		if (cmp != 0)

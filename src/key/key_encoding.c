@@ -30,9 +30,9 @@
 #define MAX_NETWORK_BYTES	(2 + 2 * 16)
 
 const char *
-gpusort_key_encoding_name(const GsKeyEncoding *encoding)
+gpusort_key_encoding_name(GsEncodingKind kind)
 {
-	switch (encoding->kind)
+	switch (kind)
 	{
 		case GS_ENCODE_NONE:
 		case GS_ENCODE_COMPARISONS:

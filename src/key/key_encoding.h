@@ -34,8 +34,8 @@
 extern bool gpusort_key_encoding_compares_bytes(Oid collation);
 
 /*
- * Find the encoding for a sort operator, and whether the operator is a ">".
- * Any state is allocated in the current memory context, which must live as
+ * Find the encoding for a sort operator, and whether the operator is a ">"; 'descending' may be
+ * NULL.  Any state is allocated in the current memory context, which must live as
  * long as the encoding is used.  Accesses the system catalogs.
  */
 extern GsKeyEncoding gpusort_key_encoding_find(Oid operator, Oid collation,
@@ -47,8 +47,8 @@ extern GsKeyEncoding gpusort_key_encoding_find(Oid operator, Oid collation,
  */
 extern char *gpusort_key_encoding_locale(Oid collation);
 
-/* Returns what the words are made from, for EXPLAIN. */
-extern const char *gpusort_key_encoding_name(const GsKeyEncoding *encoding);
+/* Returns what the words of a kind of encodings are made from, for EXPLAIN. */
+extern const char *gpusort_key_encoding_name(GsEncodingKind kind);
 
 /* Are values sequences of words, of which one is encoded initially? */
 static inline bool

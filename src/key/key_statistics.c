@@ -270,9 +270,8 @@ gpusort_key_statistics_open(const GsSortKeys *keys, const GsTableColumn *columns
 {
 	for (int k = first; k < keys->nkeys; k++)
 	{
-		bool		descending;
 		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
-														   keys->collations[k], &descending);
+														   keys->collations[k], NULL);
 		int32		width = 0;
 
 		if (gpusort_key_encoding_is_exact(&encoding))
@@ -357,9 +356,8 @@ gpusort_key_statistics_short_values(const GsSortKeys *keys, const GsTableColumn 
 {
 	for (int k = 0; k < keys->nkeys; k++)
 	{
-		bool		descending;
 		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
-														   keys->collations[k], &descending);
+														   keys->collations[k], NULL);
 
 		if (!gpusort_key_encoding_is_exact(&encoding))
 			return gpusort_key_statistics_open(keys, columns, k, false) > k &&

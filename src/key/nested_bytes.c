@@ -166,7 +166,7 @@ find_part_type(const GsNested *nested, GsPartType *part, Oid type, Oid collation
 	{
 		fmgr_info_copy(&part->comparison, &entry->cmp_proc_finfo, nested->context);
 		if (OidIsValid(entry->lt_opr))
-			part->encoding = nested->find(entry->lt_opr, collation);
+			part->encoding = nested->find(entry->lt_opr, collation, NULL);
 	}
 }
 

@@ -70,10 +70,8 @@ prepare(GsOrderCheck *check)
 
 	for (int k = 0; k < keys->nkeys; k++)
 	{
-		bool		descending;
 		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
-														   keys->collations[k],
-														   &descending);
+														   keys->collations[k], NULL);
 
 		if (encoding.kind == GS_ENCODE_NONE || encoding.kind == GS_ENCODE_COMPARISONS)
 			break;

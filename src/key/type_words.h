@@ -97,8 +97,8 @@ extern bool gpusort_icu_agreement_check(Oid collation, const GsKeyEncoding *enco
 
 typedef struct GsNested GsNested;
 
-/* Returns the encoding of the values that a sort operator orders, ascending. */
-typedef GsKeyEncoding (*GsFindPartEncoding) (Oid operator, Oid collation);
+/* gpusort_key_encoding_find() */
+typedef GsKeyEncoding (*GsFindPartEncoding) (Oid operator, Oid collation, bool *descending);
 
 /*
  * Writes bytes that have the order of the values of an encoding, as far as they differ, and are

@@ -28,13 +28,11 @@ GPUSORT_SQL_FUNCTION(gpusort_statements_on_disk);
 Datum
 gpusort_key_encoding(PG_FUNCTION_ARGS)
 {
-	bool		descending;
-	GsKeyEncoding encoding = gpusort_key_encoding_find(PG_GETARG_OID(0), PG_GETARG_OID(1),
-													   &descending);
+	GsKeyEncoding encoding = gpusort_key_encoding_find(PG_GETARG_OID(0), PG_GETARG_OID(1), NULL);
 
 	if (encoding.kind == GS_ENCODE_NONE)
 		PG_RETURN_NULL();
-	PG_RETURN_TEXT_P(cstring_to_text(gpusort_key_encoding_name(&encoding)));
+	PG_RETURN_TEXT_P(cstring_to_text(gpusort_key_encoding_name(encoding.kind)));
 }
 
 /*

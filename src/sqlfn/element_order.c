@@ -49,7 +49,6 @@ struct GsElementOrder
 {
 	Oid			operator;
 	Oid			collation;
-	bool		descending;
 	bool		nulls_first;
 	AttrNumber	attno;			/* of the element in rows, as encoded */
 	GsSortKeys	keys;
@@ -88,7 +87,6 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 						format_type_be(type)),
 				 errhint("Arrays can be sorted if their element type has a default btree operator class.")));
 	order->collation = collation;
-	order->descending = descending;
 	order->nulls_first = nulls_first;
 
 	order->attno = ELEMENT_ATTNO;
