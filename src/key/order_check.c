@@ -19,10 +19,9 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
-#include "core/radix_sort.h"
 #include "key/distrust.h"
+#include "key/key_column.h"
 #include "key/key_comparison.h"
-#include "key/key_encoding.h"
 #include "key/order_check.h"
 #include "settings.h"
 #include "work.h"
@@ -319,29 +318,24 @@ gpusort_checked_rows_compare(GsCheckedRows *rows, const Datum *values, const boo
 static bool
 encoding_is_wrong(const GsOrderCheck *check, int k, const Datum *values, const bool *isnull)
 {
-	AttrNumber	attno = 1;
-	GsSortKeys	keys = {
-		.nkeys = 1,
-		.attnos = &attno,
-		.operators = &check->keys->operators[k],
-		.collations = &check->keys->collations[k],
-		.nulls_first = &check->keys->nulls_first[k]
-	};
 	int			nkeys = check->nkeys;
-	uint64		a[GPUSORT_CPU_MAX_KEY_WORDS];
-	uint64		b[GPUSORT_CPU_MAX_KEY_WORDS];
-	GsKeyPlan  *plan;
+	GsKeyColumn column = {0};
+	uint64		a[GPUSORT_CPU_MAX_KEY_WORDS] = {0};
+	uint64		b[GPUSORT_CPU_MAX_KEY_WORDS] = {0};
+	unsigned	bits;
 	int			order = 0;
 	int			cmp;
 
 	if (isnull[k] || isnull[nkeys + k])
 		return false;
-	plan = gpusort_key_plan_create(&keys, GPUSORT_CPU_MAX_KEY_WORDS, NULL);
-	(void) gpusort_key_plan_encode(plan, &values[k], &isnull[k], a);
-	(void) gpusort_key_plan_encode(plan, &values[nkeys + k], &isnull[nkeys + k], b);
-	for (unsigned w = 0; order == 0 && w < gpusort_key_plan_words(plan); w++)
+	column.encoding = gpusort_key_encoding_find(check->keys->operators[k],
+												check->keys->collations[k], &column.descending);
+	bits = gpusort_key_encoding_has_words(&column.encoding) ?
+		GPUSORT_CPU_MAX_KEY_WORDS * GPUSORT_WORD_BITS : column.encoding.bits;
+	gpusort_key_column_encode(&column, bits, 0, values[k], a);
+	gpusort_key_column_encode(&column, bits, 0, values[nkeys + k], b);
+	for (unsigned w = 0; order == 0 && w < GPUSORT_CPU_MAX_KEY_WORDS; w++)
 		order = (a[w] > b[w]) - (a[w] < b[w]);
-	gpusort_key_plan_free(plan);
 	cmp = compare_key(check, k, values[k], isnull[k], values[nkeys + k], isnull[nkeys + k]);
 	return order != 0 && (cmp == 0 || (order < 0) != (cmp < 0));
 }
