@@ -180,18 +180,6 @@ relate(GsPivot *pivot, Datum value, GsBytes *bytes)
 }
 
 /*
- * Returns the first 'count' bytes of a string as a number, with zeros behind
- * its end.
- */
-static inline uint64
-leading_bytes(const GsBytes *bytes, unsigned count)
-{
-	unsigned	there = Min(bytes->length, count);
-
-	return gpusort_codec_bytes(bytes->data, there) << (8 * (count - there));
-}
-
-/*
  * Returns the first word of a string that has 'length' bytes in common with
  * the pivot; 'rest' are the bytes after these.  Sets *next to the bytes after the word.
  */
@@ -214,7 +202,8 @@ first_word(const GsPivot *pivot, const GsPivotLayout *layout, Size length,
 	{
 		unsigned	count = Min(rest->length, layout->bytes);
 
-		word |= leading_bytes(rest, layout->bytes) << layout->bytes_shift;
+		word |= gpusort_codec_string(rest->data, count) >>
+			(WORD_BITS - 8 * layout->bytes) << layout->bytes_shift;
 		next->next += count;
 		next->length -= count;
 	}
