@@ -76,14 +76,6 @@ set_up_signals(void)
  * ----------------------------------------------------------------
  */
 
-static void
-nap(void)
-{
-	struct timespec pause = {.tv_nsec = NAP_US * 1000};
-
-	(void) nanosleep(&pause, NULL);
-}
-
 /*
  * Sleep until a client has something to do, or the time is over; returns true in that
  * case.  If a client has woken us already, the semaphore says so.
@@ -138,7 +130,7 @@ gpusort_device_process_main(void)
 		if (naps > 0)
 		{
 			naps--;
-			nap();
+			pg_usleep(NAP_US);
 			continue;
 		}
 
