@@ -508,7 +508,6 @@ static void
 refuse_chunk(GsSlot *slot, GsServedSlot *session, GsPoolChunk *chunk)
 {
 	session->full = true;
-	slot->refused++;
 	pg_write_barrier();
 	pg_atomic_write_u32(&chunk->state, GS_CHUNK_REFUSED);
 	change_state(slot, GS_SLOT_OPEN, GS_SLOT_FULL);
@@ -665,14 +664,6 @@ take_chunks(uint32 s)
 	return taken > 0;
 }
 
-/* The rows of a chunk are on the device.  The owner may wait for a free chunk. */
-static void
-free_chunk(GsSlot *slot, GsPoolChunk *chunk)
-{
-	gpusort_chunk_free(chunk);
-	SetLatch(slot->client);
-}
-
 /* Poll the chunks in transfer; returns true if any transfer has completed. */
 static bool
 poll_transfers(uint32 s)
@@ -706,7 +697,8 @@ poll_transfers(uint32 s)
 		if (chunk->op == GS_CHUNK_PUT)
 		{
 			pg_atomic_fetch_add_u64(&device->bytes_in, bytes);
-			free_chunk(slot, chunk);
+			gpusort_chunk_free(chunk);
+			SetLatch(slot->client); /* the owner may wait for a free chunk */
 		}
 		else
 		{

@@ -218,13 +218,6 @@ wait_while(GsClient *client, GsSlotState state, GsClientWait wait)
  */
 
 static void
-close_slot(GsSlot *slot)
-{
-	pg_memory_barrier();		/* the slot must not be accessed after this */
-	pg_atomic_write_u32(&slot->state, GS_SLOT_CLOSING);
-}
-
-static void
 close_client(void *arg)
 {
 	GsClient   *client = arg;
@@ -233,7 +226,8 @@ close_client(void *arg)
 	if (client->slot == NULL || client->joined)
 		return;
 	sessions_in_use--;
-	close_slot(client->slot);
+	pg_memory_barrier();		/* the slot must not be accessed after this */
+	pg_atomic_write_u32(&client->slot->state, GS_SLOT_CLOSING);
 	client->slot = NULL;
 	gpusort_service_wake();
 
@@ -358,7 +352,6 @@ open_client(const GsSlotRequest *request, GsReason *reason)
 	client->slot->client = MyLatch;
 	client->slot->device = -1;
 	client->slot->message[0] = '\0';
-	client->slot->refused = 0;
 	client->slot->request = *request;
 	pg_atomic_write_u32(&client->slot->ring_head, 0);
 	pg_atomic_write_u32(&client->slot->has_ties, 0);
@@ -552,12 +545,6 @@ gpusort_client_put(GsClient *client, GsPoolChunk *chunk)
 {
 	hand_over(client, chunk);
 	return !has_failed(client) && !is_full(client);
-}
-
-bool
-gpusort_client_has_refused(const GsClient *client)
-{
-	return client->slot->refused > 0;
 }
 
 static bool

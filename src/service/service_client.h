@@ -101,9 +101,6 @@ extern GsPoolChunk *gpusort_client_new_chunk(GsClient *client, bool wait);
  */
 extern bool gpusort_client_put(GsClient *client, GsPoolChunk *chunk);
 
-/* After the sort: has the device refused any chunks? */
-extern bool gpusort_client_has_refused(const GsClient *client);
-
 /*
  * After the sort: returns the refused chunk that was put first, or NULL if
  * there is none.  It stays the first until the caller frees it.

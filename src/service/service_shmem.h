@@ -140,7 +140,6 @@ typedef struct GsSlot
 	int			device;			/* index in GsService.devices, or -1 */
 	GsReason	failure;		/* why it FAILED */
 	char		message[GPUSORT_MESSAGE_BYTES];
-	uint32		refused;		/* number of chunks refused for lack of room */
 	GsSlotResult result;
 
 	/*

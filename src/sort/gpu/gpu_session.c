@@ -423,9 +423,7 @@ has_fills(const GsGpuSession *session)
 bool
 gpusort_gpu_session_has_rest(const GsGpuSession *session)
 {
-	return (gpusort_client_has_refused(session->client) &&
-			gpusort_client_first_refused(session->client) != NULL) ||
-		has_fills(session);
+	return gpusort_client_first_refused(session->client) != NULL || has_fills(session);
 }
 
 /*
