@@ -54,8 +54,7 @@
 
 typedef struct GsKeyStage
 {
-	int			first;			/* its columns are 'first' to 'end' - 1 */
-	int			end;
+	int			end;			/* the first column that does not belong to it */
 	int			open;			/* the first one that is not exact, or 'end' */
 	unsigned	bits;
 	unsigned	words;
@@ -153,7 +152,6 @@ lay_out_stage(GsKeyPlan *plan, int first, bool extend)
 	bool		may_follow = true;
 	int			i;
 
-	stage->first = first;
 	stage->open = -1;
 	for (i = first; i < end && may_follow; i++)
 	{
@@ -369,19 +367,19 @@ rest_of_column(const GsKeyColumn *column, Datum value)
 }
 
 /*
- * Encode the words of a stage.  The value of column i is values[i], or that of
- * its attribute if 'by_attribute'.
+ * Encode the words of the stage that begins with a column.  The value of column i is values[i], or
+ * that of its attribute if 'by_attribute'.
  */
 static pg_attribute_always_inline void
-encode_stage(const GsKeyPlan *plan, const GsKeyStage *stage,
-			 const Datum *values, const bool *isnull, bool by_attribute,
-			 uint64 *key)
+encode_stage(const GsKeyPlan *plan, int first, const Datum *values, const bool *isnull,
+			 bool by_attribute, uint64 *key)
 {
+	const GsKeyStage *stage = &plan->stages[first];
 	unsigned	position = 0;
 
 	for (unsigned w = 0; w < stage->words; w++)
 		key[w] = 0;
-	for (int i = stage->first; i < stage->end; i++)
+	for (int i = first; i < stage->end; i++)
 	{
 		const GsKeyColumn *column = &plan->columns[i];
 		int			index = by_attribute ? column->attno - 1 : i;
@@ -408,7 +406,7 @@ gpusort_key_plan_encode(const GsKeyPlan *plan, const Datum *values,
 	bool		first_is_null = isnull[first->attno - 1];
 
 	if (stage->end > 1 || stage->words > 1 || first->encoding.bits == 0)
-		encode_stage(plan, stage, values, isnull, true, key);
+		encode_stage(plan, 0, values, isnull, true, key);
 	else if (first_is_null)
 		*key = 0;
 	else
@@ -625,7 +623,7 @@ gpusort_key_plan_next_words(const GsKeyPlan *plan, const Datum *values,
 	if (cursor->slice + 1 < slices)
 	{
 		cursor->slice++;
-		*first = stage->first;
+		*first = cursor->stage;
 		return GS_KEY_WORDS;
 	}
 	if (cursor->slice < slices)
@@ -657,12 +655,10 @@ void
 gpusort_key_plan_span(const GsKeyPlan *plan, const GsKeyCursor *cursor,
 					  int *from, int *to)
 {
-	const GsKeyStage *stage = &plan->stages[cursor->stage];
-
 	bool		in_stage = cursor->slice < slices_at(plan, cursor);
 
-	*from = in_stage ? stage->first : (int) cursor->column;
-	*to = in_stage ? stage->end : *from + 1;
+	*from = in_stage ? cursor->stage : cursor->column;
+	*to = in_stage ? plan->stages[cursor->stage].end : *from + 1;
 }
 
 /* Take out the first bit. */
@@ -685,7 +681,7 @@ gpusort_key_plan_encode_at(const GsKeyPlan *plan, const GsKeyCursor *cursor,
 	{
 		uint64		words[2 * GPUSORT_CPU_MAX_KEY_WORDS] = {0};
 
-		encode_stage(plan, stage, values, isnull, false, words);
+		encode_stage(plan, cursor->stage, values, isnull, false, words);
 		if (is_without_null(cursor))
 			shift_by_bit(words, stage->words);
 		memcpy(key, words + cursor->slice * plan->words,
