@@ -451,20 +451,6 @@ find_single_bytes(GsLocaleWeights *weights)
 	}
 }
 
-/*
- * Make the weights of a locale, which are all zero but for itself and what they point to.  Returns false if the locale
- * is none of the GNU C library, or has other tables than those that we know.
- */
-static bool
-make_weights(GsLocaleWeights *weights)
-{
-	if (!gpusort_locale_tables_find(&weights->tables, weights->locale))
-		return false;
-	make_alphabet(&weights->alphabet, &weights->tables);
-	find_single_bytes(weights);
-	return true;
-}
-
 /* ----------------------------------------------------------------
  *		checking weights
  * ----------------------------------------------------------------
@@ -625,8 +611,10 @@ prepare(GsLocale *locale)
 	}
 	weights->recent = locale->recent;
 	weights->plain = &locale->plain;
-	if (!make_weights(weights))
+	if (!gpusort_locale_tables_find(&weights->tables, weights->locale))
 		return;
+	make_alphabet(&weights->alphabet, &weights->tables);
+	find_single_bytes(weights);
 	locale->usable = agrees_with_library(locale);
 	if (!locale->usable)
 		ereport(LOG,

@@ -25,25 +25,6 @@
 #define CHECKED_STRINGS		1024
 #define CHECKED_LENGTH		7
 
-/* What a character of ASCII is, found out before its entry in a GsPlainTable is made. */
-typedef enum GsPlainKind
-{
-	GS_NOT_PLAIN,
-	GS_PLAIN,					/* the only one, or the lesser of two */
-	GS_PLAIN_GREATER,
-	GS_PLAIN_SPECIAL			/* added to this: its number, from 0 on, in
-								 * their order */
-} GsPlainKind;
-
-typedef struct GsPlainFinder
-{
-	const GsLocaleWeights *weights;
-	unsigned char kind[FIRST_NOT_ASCII];	/* a GsPlainKind */
-	unsigned char second_rule[FIRST_NOT_ASCII]; /* of the second level, unless
-												 * it is not plain */
-	bool		special[FIRST_NOT_ASCII];	/* can it be one? */
-} GsPlainFinder;
-
 static void make_table(const GsLocaleWeights *weights);
 
 /* ----------------------------------------------------------------
@@ -136,16 +117,6 @@ gpusort_plain_string_encode(const GsLocaleWeights *weights, GsPlainLimits limits
  * ----------------------------------------------------------------
  */
 
-/* Returns the position of the weights of a character of ASCII that is followed by ASCII. */
-static int32
-position_of(const GsLocaleWeights *weights, unsigned char character)
-{
-	const unsigned char *next = &character;
-	bool		alone;
-
-	return gpusort_locale_tables_next(&weights->tables, &next, next + 1, 1, &alone);
-}
-
 /* Compares weights that are preceded by their number of bytes. */
 static int
 compare_weights(const unsigned char *a, const unsigned char *b)
@@ -155,13 +126,17 @@ compare_weights(const unsigned char *a, const unsigned char *b)
 	return cmp != 0 ? cmp : (int) a[0] - (int) b[0];
 }
 
-/* See gpusort_locale_tables_weights(). */
+/* gpusort_locale_tables_weights() of a character of ASCII that is followed by ASCII. */
 static const unsigned char *
 weights_of_level(const GsLocaleWeights *weights, unsigned char character, uint32 level,
 				 unsigned char *rule)
 {
-	return gpusort_locale_tables_weights(&weights->tables, position_of(weights, character),
-										 level, rule);
+	const unsigned char *next = &character;
+	bool		alone;
+	int32		position =
+		gpusort_locale_tables_next(&weights->tables, &next, next + 1, 1, &alone);
+
+	return gpusort_locale_tables_weights(&weights->tables, position, level, rule);
 }
 
 /*
@@ -184,12 +159,17 @@ compare_third_level(const GsLocaleWeights *weights, unsigned char a, unsigned ch
 		rules[2] == GPUSORT_RULE_FORWARD && rules[3] == GPUSORT_RULE_FORWARD;
 }
 
+/* Returns the bit of an entry that says whether this rule of the second level is backward. */
+static uint16
+backward_bit(unsigned char rule)
+{
+	return (rule != GPUSORT_RULE_FORWARD) << GS_PLAIN_BACKWARD_BIT;
+}
+
 /* Find the letters and digits that are plain, among the characters that can be printed. */
 static void
-find_letters(GsPlainFinder *finder)
+find_letters(const GsLocaleWeights *weights)
 {
-	const GsLocaleWeights *weights = finder->weights;
-
 	for (int a = FIRST_PRINTED; a <= LAST_PRINTED; a++)
 	{
 		unsigned char byte = weights->before_ascii[a];
@@ -208,8 +188,8 @@ find_letters(GsPlainFinder *finder)
 			(others == 1 && !compare_third_level(weights, a, other, &cmp)) ||
 			weights_of_level(weights, a, 1, &rule) == NULL)
 			continue;
-		finder->kind[a] = cmp > 0 ? GS_PLAIN_GREATER : GS_PLAIN;
-		finder->second_rule[a] = rule;
+		weights->plain->characters[a] = byte | (cmp > 0) << GS_PLAIN_GREATER_BIT |
+			backward_bit(rule);
 	}
 }
 
@@ -237,9 +217,8 @@ fourth_level(const GsLocaleWeights *weights, unsigned char character)
  * so must it be: what a forward one does to a run, as "'" in uk_UA, count_skipped() does not know.
  */
 static bool
-is_special(const GsPlainFinder *finder, unsigned char character)
+may_be_special(const GsLocaleWeights *weights, unsigned char character)
 {
-	const GsLocaleWeights *weights = finder->weights;
 	unsigned char rule;
 
 	if (weights->before_ascii[character] != GPUSORT_NO_WEIGHT ||
@@ -248,28 +227,27 @@ is_special(const GsPlainFinder *finder, unsigned char character)
 		weights_of_level(weights, character, 1, &rule)[0] > 0)
 		return false;
 	for (int c = FIRST_PRINTED; c <= LAST_PRINTED && rule == GPUSORT_RULE_FORWARD; c++)
-		if (finder->kind[c] < GS_PLAIN_SPECIAL &&
-			finder->second_rule[c] > GPUSORT_RULE_FORWARD)
+		if ((weights->plain->characters[c] >> GS_PLAIN_BACKWARD_BIT & 1) != 0)
 			return false;
 	return true;
 }
 
 /*
- * Returns how many specials, or how many plain letters and digits, are less than a character on the
- * fourth level.  Sets *same to how many are equal.
+ * Returns how many characters of a set are less than a character on the fourth level.  Sets *same
+ * to how many are equal.
  */
 static unsigned
-count_less(const GsPlainFinder *finder, bool specials, unsigned char character, unsigned *same)
+count_less(const GsLocaleWeights *weights, const bool *set, unsigned char character,
+		   unsigned *same)
 {
 	unsigned	less = 0;
 
 	*same = 0;
 	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
-		if (specials ? finder->special[c] : finder->kind[c] != GS_NOT_PLAIN &&
-			finder->kind[c] < GS_PLAIN_SPECIAL)
+		if (set[c])
 		{
-			int			cmp = compare_weights(fourth_level(finder->weights, c),
-											  fourth_level(finder->weights, character));
+			int			cmp = compare_weights(fourth_level(weights, c),
+											  fourth_level(weights, character));
 
 			less += cmp < 0;
 			*same += cmp == 0;
@@ -282,18 +260,21 @@ count_less(const GsPlainFinder *finder, bool specials, unsigned char character, 
  * same weights on the second level, and some on the fourth.
  */
 static void
-find_specials(GsPlainFinder *finder)
+find_specials(const GsLocaleWeights *weights)
 {
-	const GsLocaleWeights *weights = finder->weights;
+	uint16	   *characters = weights->plain->characters;
 	const unsigned char *second = NULL;
+	bool		letters[FIRST_NOT_ASCII] = {false};
+	bool		specials[FIRST_NOT_ASCII] = {false};
 
 	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
 	{
 		unsigned char rule;
 		const unsigned char *level;
 
-		if (finder->kind[c] == GS_NOT_PLAIN)
+		if (characters[c] == 0)
 			continue;
+		letters[c] = true;
 		level = weights_of_level(weights, c, 1, &rule);
 		if (second == NULL)
 			second = level;
@@ -302,36 +283,21 @@ find_specials(GsPlainFinder *finder)
 			return;
 	}
 	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
-		finder->special[c] = is_special(finder, c);
+		specials[c] = may_be_special(weights, c);
 	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
 	{
+		unsigned char rule;
 		unsigned	same;
 		unsigned	number;
 
-		if (!finder->special[c] || count_less(finder, false, c, &same) > 0 || same > 0)
+		if (!specials[c] || count_less(weights, letters, c, &same) > 0 || same > 0)
 			continue;
-		number = count_less(finder, true, c, &same);
-		if (same != 1 || number + 1 >= 1 << GPUSORT_SPECIAL_NUMBER_BITS)
+		number = count_less(weights, specials, c, &same) + 1;
+		if (same != 1 || number >= 1 << GPUSORT_SPECIAL_NUMBER_BITS)
 			continue;
-		finder->kind[c] = GS_PLAIN_SPECIAL + number;
-		(void) weights_of_level(weights, c, 1, &finder->second_rule[c]);
+		(void) weights_of_level(weights, c, 1, &rule);
+		characters[c] = number << GS_PLAIN_NUMBER_BIT | backward_bit(rule);
 	}
-}
-
-/* Returns the entry of a character in a GsPlainTable. */
-static uint16
-entry_of(const GsPlainFinder *finder, unsigned char character)
-{
-	unsigned char kind = finder->kind[character];
-	uint16		backward = (finder->second_rule[character] != GPUSORT_RULE_FORWARD) <<
-		GS_PLAIN_BACKWARD_BIT;
-
-	if (kind == GS_NOT_PLAIN)
-		return 0;
-	if (kind >= GS_PLAIN_SPECIAL)
-		return (kind - GS_PLAIN_SPECIAL + 1) << GS_PLAIN_NUMBER_BIT | backward;
-	return (kind == GS_PLAIN_GREATER) << GS_PLAIN_GREATER_BIT | backward |
-		finder->weights->before_ascii[character];
 }
 
 /* ----------------------------------------------------------------
@@ -341,14 +307,14 @@ entry_of(const GsPlainFinder *finder, unsigned char character)
 
 /* Returns the n-th plain character that is special, or is not, from the n-th place in ASCII on. */
 static char
-plain_character(const GsPlainFinder *finder, bool special, unsigned n)
+plain_character(const GsPlainTable *table, bool special, unsigned n)
 {
 	for (unsigned i = 0; i < FIRST_NOT_ASCII; i++)
 	{
 		unsigned	c = (n + i) % FIRST_NOT_ASCII;
 
-		if (finder->kind[c] != GS_NOT_PLAIN &&
-			(finder->kind[c] >= GS_PLAIN_SPECIAL) == special)
+		if (table->characters[c] != 0 &&
+			(table->characters[c] >> GS_PLAIN_NUMBER_BIT > 0) == special)
 			return c;
 	}
 	return '\0';
@@ -356,10 +322,8 @@ plain_character(const GsPlainFinder *finder, bool special, unsigned n)
 
 /* Returns the other plain character with the weight of this one, or the same if there is none. */
 static char
-other_case(const GsPlainFinder *finder, char letter)
+other_case(const GsLocaleWeights *weights, char letter)
 {
-	const GsLocaleWeights *weights = finder->weights;
-
 	for (int c = FIRST_PRINTED; c <= LAST_PRINTED; c++)
 		if (c != letter && weights->before_ascii[c] == weights->before_ascii[(int) letter])
 			return c;
@@ -371,7 +335,7 @@ other_case(const GsPlainFinder *finder, char letter)
  * 'shape' say.
  */
 static void
-make_plain_string(const GsPlainFinder *finder, unsigned n, uint32 shape,
+make_plain_string(const GsLocaleWeights *weights, unsigned n, uint32 shape,
 				  char string[CHECKED_LENGTH + 1])
 {
 	int			letters = 0;
@@ -381,10 +345,10 @@ make_plain_string(const GsPlainFinder *finder, unsigned n, uint32 shape,
 	{
 		bool		special = (shape & 4) != 0;
 		unsigned	kind = special ? n + 31 * (shape & 1) : n + 77 * (letters++ % 2);
-		char		c = plain_character(finder, special, kind);
+		char		c = plain_character(weights->plain, special, kind);
 
 		if (!special && (shape & 1) != 0)
-			c = other_case(finder, c);
+			c = other_case(weights, c);
 		if (c != '\0')
 			string[length++] = c;
 	}
@@ -393,13 +357,12 @@ make_plain_string(const GsPlainFinder *finder, unsigned n, uint32 shape,
 
 /* Does strcoll_l() order plain strings as their bytes and the rest do? */
 static bool
-agrees_with_strcoll(const GsPlainFinder *finder)
+agrees_with_strcoll(const GsLocaleWeights *weights)
 {
-	locale_t	locale = finder->weights->locale;
 	const GsPlainLimits limits = {.letters = CHECKED_LENGTH,.specials = 4};
 	char		strings[2][CHECKED_LENGTH + 1];
 
-	if (plain_character(finder, false, 0) == '\0')
+	if (plain_character(weights->plain, false, 0) == '\0')
 		return true;
 	for (uint32 i = 0; i < CHECKED_STRINGS; i++)
 	{
@@ -411,9 +374,9 @@ agrees_with_strcoll(const GsPlainFinder *finder)
 
 		for (int p = 0; p < 2; p++)
 		{
-			make_plain_string(finder, i, i * (p == 0 ? 2654435761U : 2246822519U),
+			make_plain_string(weights, i, i * (p == 0 ? 2654435761U : 2246822519U),
 							  strings[p]);
-			plain &= gpusort_plain_string_encode(finder->weights, limits,
+			plain &= gpusort_plain_string_encode(weights, limits,
 												 (unsigned char *) strings[p],
 												 strlen(strings[p]), bytes[p], &rest[p]);
 		}
@@ -422,7 +385,7 @@ agrees_with_strcoll(const GsPlainFinder *finder)
 		cmp = memcmp(bytes[0], bytes[1], CHECKED_LENGTH);
 		if (cmp == 0)
 			cmp = (rest[0] > rest[1]) - (rest[0] < rest[1]);
-		expected = strcoll_l(strings[0], strings[1], locale);
+		expected = strcoll_l(strings[0], strings[1], weights->locale);
 		if ((cmp > 0) - (cmp < 0) != (expected > 0) - (expected < 0))
 			return false;
 	}
@@ -432,14 +395,11 @@ agrees_with_strcoll(const GsPlainFinder *finder)
 static void
 make_table(const GsLocaleWeights *weights)
 {
-	GsPlainFinder finder = {.weights = weights};
 	GsPlainTable *table = weights->plain;
 
-	find_letters(&finder);
-	find_specials(&finder);
-	for (int c = 0; c < FIRST_NOT_ASCII; c++)
-		table->characters[c] = entry_of(&finder, c);
+	find_letters(weights);
+	find_specials(weights);
 	table->made = true;
-	if (!agrees_with_strcoll(&finder))
+	if (!agrees_with_strcoll(weights))
 		memset(table->characters, 0, sizeof(table->characters));
 }
