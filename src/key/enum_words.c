@@ -52,7 +52,7 @@
 
 typedef struct GsEnumLabel
 {
-	Oid			oid;
+	Oid			oid;			/* the first member, for oid_cmp() */
 	float4		sort_order;		/* as read from pg_enum */
 	uint32		number;			/* 0 if not assigned yet */
 } GsEnumLabel;
@@ -84,15 +84,6 @@ gpusort_enum_numbers_are_common(const GsEnumNumbers *numbers)
 }
 
 static int
-compare_oids(const void *a, const void *b)
-{
-	Oid			left = ((const GsEnumLabel *) a)->oid;
-	Oid			right = ((const GsEnumLabel *) b)->oid;
-
-	return (left > right) - (left < right);
-}
-
-static int
 compare_sort_orders(const void *a, const void *b)
 {
 	float4		left = ((const GsEnumLabel *) a)->sort_order;
@@ -105,12 +96,9 @@ compare_sort_orders(const void *a, const void *b)
 static GsEnumLabel *
 find_label(const GsEnumNumbers *numbers, Oid oid)
 {
-	GsEnumLabel key = {.oid = oid};
-
 	if (numbers->nlabels == 0)
 		return NULL;
-	return bsearch(&key, numbers->labels, numbers->nlabels,
-				   sizeof(GsEnumLabel), compare_oids);
+	return bsearch(&oid, numbers->labels, numbers->nlabels, sizeof(GsEnumLabel), oid_cmp);
 }
 
 static Oid
@@ -206,7 +194,7 @@ load_labels(GsEnumNumbers *numbers, Snapshot snapshot)
 	}
 	number_labels(numbers->type, labels + first, count - first, low,
 				  END_OF_NUMBERS);
-	qsort(labels, count, sizeof(GsEnumLabel), compare_oids);
+	qsort(labels, count, sizeof(GsEnumLabel), oid_cmp);
 	if (numbers->labels != NULL)
 		pfree(numbers->labels);
 	numbers->labels = labels;

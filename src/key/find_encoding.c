@@ -174,9 +174,8 @@ kind_of_any_comparison(Oid function, bool *collated)
 	return kind;
 }
 
-/* Returns the kind with the order of a comparator, if it is one that PostgreSQL's types share. */
-static GsEncodingKind
-kind_of_comparator(const SortSupportData *ssup)
+GsEncodingKind
+gpusort_key_encoding_of_comparator(const SortSupportData *ssup)
 {
 	if (ssup->comparator == ssup_datum_int32_cmp)
 		return GS_ENCODE_INT32;
@@ -418,7 +417,7 @@ prepare_sort_support(Oid operator, bool by_value, Oid collation)
 	ssup->ssup_attno = 1;
 	ssup->abbreviate = !by_value;
 	PrepareSortSupportFromOrderingOp(operator, ssup);
-	kind = kind_of_comparator(ssup);
+	kind = gpusort_key_encoding_of_comparator(ssup);
 	if (ssup->abbrev_converter == NULL || kind == GS_ENCODE_NONE)
 		return make_encoding(by_value ? kind : GS_ENCODE_NONE);
 	encoding = make_encoding(GS_ENCODE_ABBREVIATION);

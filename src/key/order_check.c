@@ -23,6 +23,7 @@
 #include "key/key_column.h"
 #include "key/key_comparison.h"
 #include "key/order_check.h"
+#include "key/type_words.h"
 #include "settings.h"
 #include "work.h"
 
@@ -83,16 +84,6 @@ prepare(GsOrderCheck *check)
 	MemoryContextSwitchTo(caller);
 }
 
-static GsSharedComparator
-shared_comparator(const SortSupportData *ssup)
-{
-	if (ssup->comparator == ssup_datum_signed_cmp)
-		return GS_COMPARE_SIGNED;
-	if (ssup->comparator == ssup_datum_int32_cmp)
-		return GS_COMPARE_INT32;
-	return GS_COMPARE_OTHERWISE;
-}
-
 /* Returns how many rows to let pass before one is kept for the comparison with the next. */
 static uint32
 choose_wait(uint32 period)
@@ -105,6 +96,7 @@ gpusort_checked_rows_begin(GsCheckedRows *rows, GsOrderCheck *check, TupleDesc t
 						   bool whole, bool lasting)
 {
 	bool		all = gpusort_verify == GS_VERIFY_ALL;
+	GsEncodingKind kind;
 
 	memset(rows, 0, sizeof(*rows));
 	if (gpusort_verify == GS_VERIFY_OFF || check == NULL)
@@ -120,10 +112,13 @@ gpusort_checked_rows_begin(GsCheckedRows *rows, GsOrderCheck *check, TupleDesc t
 	rows->ssup = &check->ssups[0];
 	rows->column = check->keys->attnos[0] - 1;
 	rows->all_keys = true;
-	if (!whole && !(all && check->nkeys > 1))
-		rows->shared = shared_comparator(rows->ssup);
-	if (rows->shared != GS_COMPARE_OTHERWISE)
+	kind = gpusort_key_encoding_of_comparator(rows->ssup);
+	if (!whole && !(all && check->nkeys > 1) &&
+		(kind == GS_ENCODE_INT32 || kind == GS_ENCODE_INT64))
+	{
+		rows->shared = kind;
 		rows->all_keys = check->nkeys > 1;
+	}
 	rows->reverse = rows->ssup->ssup_reverse ? ~(Datum) 0 : 0;
 	rows->first_isnull = true;
 

@@ -18,14 +18,6 @@
 
 #include "key/key_plan.h"
 
-/* Which comparator, of those that PostgreSQL's types share, the first sort key has. */
-typedef enum GsSharedComparator
-{
-	GS_COMPARE_OTHERWISE,
-	GS_COMPARE_INT32,
-	GS_COMPARE_SIGNED
-} GsSharedComparator;
-
 /* The comparators of sort keys.  Sorts by the same keys can share it. */
 typedef struct GsOrderCheck GsOrderCheck;
 
@@ -49,7 +41,7 @@ typedef struct GsCheckedRows
 	bool		lasting;		/* do values stay where they are? */
 
 	/* Every row's first key is compared, if that takes a few instructions. */
-	GsSharedComparator shared;	/* or GS_COMPARE_OTHERWISE */
+	GsEncodingKind shared;		/* GS_ENCODE_INT32 or INT64, or NONE */
 	SortSupport ssup;			/* of the first key */
 	int			column;			/* of the first key, from 0 */
 	Datum		reverse;		/* all bits if the key is descending, or 0 */
@@ -101,14 +93,14 @@ gpusort_checked_rows_first(GsCheckedRows *rows, const Datum *values, const bool 
 	Datum		a;
 	Datum		b;
 
-	if (rows->shared == GS_COMPARE_OTHERWISE)
+	if (rows->shared == GS_ENCODE_NONE)
 		return true;
 	value = values[rows->column];
 	a = rows->first ^ rows->reverse;
 	b = value ^ rows->reverse;
 	if (unlikely(isnull[rows->column] || rows->first_isnull))
 		return gpusort_checked_rows_compare_first(rows, values, isnull);
-	if (unlikely(rows->shared == GS_COMPARE_SIGNED ? DatumGetInt64(a) > DatumGetInt64(b) :
+	if (unlikely(rows->shared == GS_ENCODE_INT64 ? DatumGetInt64(a) > DatumGetInt64(b) :
 				 DatumGetInt32(a) > DatumGetInt32(b)))
 		return gpusort_checked_rows_compare_first(rows, values, isnull);
 	rows->first = value;
@@ -140,7 +132,7 @@ extern bool gpusort_checked_rows_compare(GsCheckedRows *rows, const Datum *value
 static inline bool
 gpusort_checked_rows_passes(GsCheckedRows *rows)
 {
-	if (rows->shared != GS_COMPARE_OTHERWISE || rows->wait == 0)
+	if (rows->shared != GS_ENCODE_NONE || rows->wait == 0)
 		return false;
 	rows->wait--;
 	return true;

@@ -134,6 +134,12 @@ extern void gpusort_nested_reference_free(GsNestedReference *reference);
 
 /* ---- What find_encoding.c adds to encodings of some kinds ---- */
 
+/*
+ * Returns the kind with the order of a comparator if it is one that PostgreSQL's types share, or
+ * GS_ENCODE_NONE.
+ */
+extern GsEncodingKind gpusort_key_encoding_of_comparator(const SortSupportData *ssup);
+
 /* Room for the weights of most strings. */
 #define GPUSORT_WEIGHTS_BUFFER_BYTES	512
 

@@ -169,9 +169,9 @@ count_in_order(const GsArrayElements *elements, const GsCheckedRows *checked)
 
 		CHECK_FOR_INTERRUPTS();
 		gpusort_work_add(count * length);
-		if (!(checked->shared == GS_COMPARE_SIGNED && length == sizeof(int64) &&
+		if (!(checked->shared == GS_ENCODE_INT64 && length == sizeof(int64) &&
 			  integers_ascend(data, sizeof(int64), count, checked->reverse)) &&
-			!(checked->shared == GS_COMPARE_INT32 && length == sizeof(int32) &&
+			!(checked->shared == GS_ENCODE_INT32 && length == sizeof(int32) &&
 			  integers_ascend(data, sizeof(int32), count, checked->reverse)))
 			break;
 		most = Min(elements->count, i + GPUSORT_ROWS_PER_LOOK);
