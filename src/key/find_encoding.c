@@ -315,9 +315,8 @@ gpusort_key_encoding_locale(Oid collation)
  * ----------------------------------------------------------------
  */
 
-/* Number of bits in the words that are encoded initially. */
+/* Number of bits in the words that are exact. */
 static const uint8 encoding_bits[] = {
-	[GS_ENCODE_NONE] = 0,
 	[GS_ENCODE_BOOL] = 1,
 	[GS_ENCODE_UINT8] = 8,
 	[GS_ENCODE_INT16] = 16,
@@ -334,26 +333,17 @@ static const uint8 encoding_bits[] = {
 	[GS_ENCODE_UUID] = 128,
 	[GS_ENCODE_INTERVAL] = 64 + 37,
 	[GS_ENCODE_TIMETZ] = 64 + 32,
-	[GS_ENCODE_TEXT] = 64,
-	[GS_ENCODE_BPCHAR] = 64,
-	[GS_ENCODE_NAME] = 64,
-	[GS_ENCODE_CITEXT] = 64,
-	[GS_ENCODE_LOCALE] = 64,
-	[GS_ENCODE_ICU] = 64,
-	[GS_ENCODE_NESTED] = 64,
-	[GS_ENCODE_BYTEA] = 64,
-	[GS_ENCODE_INET] = 64,
-	[GS_ENCODE_NUMERIC] = 64,
-	[GS_ENCODE_VARBIT] = 64,
-	[GS_ENCODE_ABBREVIATION] = 64,
-	[GS_ENCODE_COMPARISONS] = 0,
 };
 
 static GsKeyEncoding
 make_encoding(GsEncodingKind kind)
 {
-	GsKeyEncoding encoding = {.kind = kind,.bits = encoding_bits[kind]};
+	GsKeyEncoding encoding = {.kind = kind};
 
+	if (gpusort_key_encoding_is_exact(&encoding))
+		encoding.bits = encoding_bits[kind];
+	else if (kind != GS_ENCODE_NONE && kind != GS_ENCODE_COMPARISONS)
+		encoding.bits = 64;
 	if (kind == GS_ENCODE_ENUM || gpusort_key_encoding_leaves_open(&encoding))
 		encoding.state = palloc0(sizeof(struct GsEncodingState));
 	if (kind == GS_ENCODE_ENUM)
