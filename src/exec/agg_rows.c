@@ -411,33 +411,18 @@ begin_sort(FunctionCallInfo fcinfo, GsAggRows *rows)
 	MemoryContextSwitchTo(caller);
 }
 
-/*
- * Count a sort.  pg_gpusort.debug_require says nothing of it, since it is not a sort of the
- * plan.
- */
-static void
-count_sort(GsAggRowOrder *order, GsSort *sort)
-{
-	GsSortReport report;
-	GsSortCounts counts = {.sorts = !order->counted};
-
-	gpusort_sort_report(sort, &report);
-	counts.rows = gpusort_sort_count(sort);
-	counts.bytes = (uint64) report.space_kb * 1024;
-	counts.drain_us = (uint64) (report.drain_ms * 1000);
-	counts.sort_us = (uint64) (report.sort_ms * 1000);
-	gpusort_stats_count_sort(report.kind, &counts);
-	order->counted = true;
-}
-
 static void
 perform_sort(GsAggRows *rows)
 {
+	GsAggRowOrder *order = rows->order;
 	MemoryContext caller = MemoryContextSwitchTo(rows->context);
 
 	(void) gpusort_sort_finish(rows->sort);
-	count_sort(rows->order, rows->sort);
-	if (rows->order->template.random_access)
+
+	/* debug_require says nothing of it, since it is not a sort of the plan. */
+	gpusort_sort_count_part(rows->sort, !order->counted);
+	order->counted = true;
+	if (order->template.random_access)
 		rows->keys = gpusort_first_keys_create(rows->sort);
 	MemoryContextSwitchTo(caller);
 }

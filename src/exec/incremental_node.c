@@ -199,17 +199,12 @@ add_report(GsIncrementalState *node)
 {
 	GsSortReport *all = &node->report;
 	GsSortReport batch;
-	GsSortCounts counts = {.sorts = node->nbatches == 0};
 	double		drain_ms;
 	double		sort_ms;
 
 	gpusort_sort_report(node->sort, &batch);
 	note_sorted(node, &batch);
-	counts.rows = node->nrows;
-	counts.bytes = (uint64) batch.space_kb * 1024;
-	counts.drain_us = (uint64) (batch.drain_ms * 1000);
-	counts.sort_us = (uint64) (batch.sort_ms * 1000);
-	gpusort_stats_count_sort(batch.kind, &counts);
+	gpusort_sort_count_part(node->sort, node->nbatches == 0);
 
 	drain_ms = all->drain_ms + batch.drain_ms;
 	sort_ms = all->sort_ms + batch.sort_ms;

@@ -168,6 +168,12 @@ extern void gpusort_sort_rescan(GsSort *sort);
 extern void gpusort_sort_report(GsSort *sort,
 								GsSortReport *report);
 
+/*
+ * Likewise, count a nested sort in the statistics.  Several of them can be parts of what is one
+ * sort to the user: 'first' says whether to count another sort, or only its rows, bytes and times.
+ */
+extern void gpusort_sort_count_part(GsSort *sort, bool first);
+
 extern void gpusort_sort_end(GsSort *sort);
 
 /*

@@ -461,7 +461,8 @@ gpusort_sort_finish(GsSort *sort)
 	if (returns_rows(sort))
 	{
 		gpusort_sort_begin_reading(sort);
-		gpusort_sort_count_it(sort);
+		if (sort->counted)
+			gpusort_sort_count_part(sort, true);
 	}
 	return true;
 }

@@ -148,9 +148,6 @@ extern void gpusort_sort_show_space(GsSort *sort);
 /* The same, and the phase that begins. */
 extern void gpusort_sort_show_phase(GsSort *sort, GsProgressPhase phase);
 
-/* The sort is finished: count it. */
-extern void gpusort_sort_count_it(GsSort *sort);
-
 /* The sort is finished: begin to return its rows, and to check their order. */
 extern void gpusort_sort_begin_reading(GsSort *sort);
 

@@ -277,13 +277,11 @@ is_parallel(const GsSort *sort)
 }
 
 void
-gpusort_sort_count_it(GsSort *sort)
+gpusort_sort_count_part(GsSort *sort, bool first)
 {
 	GsSortReport report;
-	GsSortCounts counts = {.sorts = 1};
+	GsSortCounts counts = {.sorts = first ? 1 : 0};
 
-	if (!sort->counted)
-		return;
 	gpusort_sort_report(sort, &report);
 	/* This process need not return all of them. */
 	counts.rows = sort->spec->group_keys > 0 && sort->ranges != NULL ?
