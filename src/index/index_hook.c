@@ -80,6 +80,8 @@ static Oid	expected_call = InvalidOid;
 /* Is an index to be built or validated in this transaction, without other changes? */
 static bool is_calling = false;
 
+PGDLLEXPORT void gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc);
+
 static void take_over_listed(const List *indexes);
 
 /* ----------------------------------------------------------------
@@ -111,6 +113,13 @@ kind_of(Relation index)
 		default:
 			return NULL;
 	}
+}
+
+/* Main function of the workers of a build.  The parallel context finds it by its name. */
+void
+gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc)
+{
+	gpusort_index_build_work(kind_of, toc);
 }
 
 /* ambuild */

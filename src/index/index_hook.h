@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * index_hook.h
- *		Directs PostgreSQL's index builds to gpusort_btree_build().
+ *		Directs PostgreSQL's index builds to gpusort_index_build().
  *
  *-------------------------------------------------------------------------
  */

@@ -259,7 +259,7 @@ start_workers(GsIndexBuild *build)
 		return;
 	workers = palloc0(sizeof(GsBuildWorkers));
 	EnterParallelMode();
-	workers->context = CreateParallelContext("pg_gpusort", build->kind->worker_main,
+	workers->context = CreateParallelContext("pg_gpusort", "gpusort_index_worker_main",
 											 build->nworkers);
 	if (!make_parts(build, workers))
 	{
@@ -659,19 +659,20 @@ take_rows(GsIndexBuild *build, GsBuildShared *shared, GsHeapShare *heap)
 }
 
 void
-gpusort_index_build_work(const GsIndexKind *kind, shm_toc *toc)
+gpusort_index_build_work(const GsIndexKind *(*kind_of) (Relation index), shm_toc *toc)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort worker of an index build",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
-	GsIndexBuild build = {.kind = kind};
+	GsIndexBuild build = {0};
 	GsBuildShared *shared = shm_toc_lookup(toc, KEY_BUILD, false);
 	GsBuildUsage *usage = shm_toc_lookup(toc, KEY_USAGE, false);
 
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, false);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
 	open_relations(&build, shared);
+	build.kind = kind_of(build.index);
 	InstrStartParallelQuery();
 	take_rows(&build, shared, shm_toc_lookup(toc, KEY_HEAP, false));
 	MemoryContextSwitchTo(caller);

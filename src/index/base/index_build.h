@@ -55,7 +55,6 @@ typedef struct GsIndexBuild
 typedef struct GsIndexKind
 {
 	ambuild_function stock_build;
-	const char *worker_main;	/* main function of workers */
 	bool		by_phases;		/* are there phases in
 								 * pg_stat_progress_create_index? */
 	bool		fetch;			/* are values of the table needed for long? */
@@ -106,8 +105,11 @@ extern GsReason gpusort_build_check(Relation heap, Relation index);
 extern IndexBuildResult *gpusort_index_build(const GsIndexKind *kind, Relation heap,
 											 Relation index, IndexInfo *info);
 
-/* Take part in a build, in a worker. */
-extern void gpusort_index_build_work(const GsIndexKind *kind, shm_toc *toc);
+/*
+ * Take part in a build, in a worker, whose main function is gpusort_index_worker_main().  'kind_of'
+ * returns the kind of the index.
+ */
+extern void gpusort_index_build_work(const GsIndexKind *(*kind_of) (Relation index), shm_toc *toc);
 
 /* While the index is written: the queue of pages that workers write too, or NULL without any. */
 extern GsPageQueue *gpusort_index_build_pages(const GsIndexBuild *build);

@@ -40,8 +40,6 @@
 /* If so few rows can be written where they are, so many are not tried. */
 #define FEW_ROWS_IN_PLACE	64
 
-PGDLLEXPORT void gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc);
-
 /* ----------------------------------------------------------------
  *		rows and their sort
  * ----------------------------------------------------------------
@@ -518,7 +516,6 @@ write_index(GsIndexBuild *build)
 
 const GsIndexKind gpusort_btree_kind = {
 	.stock_build = btbuild,
-	.worker_main = "gpusort_btree_worker_main",
 	.by_phases = true,
 	.fetch = true,
 	.plan_workers = plan_workers,
@@ -527,10 +524,3 @@ const GsIndexKind gpusort_btree_kind = {
 	.next = next_row,
 	.write = write_index
 };
-
-/* Main function of a worker.  The parallel context finds it by its name. */
-void
-gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc)
-{
-	gpusort_index_build_work(&gpusort_btree_kind, toc);
-}

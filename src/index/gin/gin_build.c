@@ -72,8 +72,6 @@ typedef struct GsGinBuild
 	GsGinRowKeys row_keys;
 } GsGinBuild;
 
-PGDLLEXPORT void gpusort_gin_worker_main(dsm_segment *segment, shm_toc *toc);
-
 /* ----------------------------------------------------------------
  *		how many workers a build has
  * ----------------------------------------------------------------
@@ -516,7 +514,6 @@ write_index(GsIndexBuild *build)
 
 const GsIndexKind gpusort_gin_kind = {
 	.stock_build = ginbuild,
-	.worker_main = "gpusort_gin_worker_main",
 	.plan_workers = plan_workers,
 	.describe = describe,
 	.plan = plan_keys,
@@ -524,10 +521,3 @@ const GsIndexKind gpusort_gin_kind = {
 	.next = next_row,
 	.write = write_index
 };
-
-/* Main function of a worker.  The parallel context finds it by its name. */
-void
-gpusort_gin_worker_main(dsm_segment *segment, shm_toc *toc)
-{
-	gpusort_index_build_work(&gpusort_gin_kind, toc);
-}
