@@ -101,16 +101,13 @@ static bool
 choose_method(const PlannerInfo *root, const Path *input, List *pathkeys, double bound,
 			  GsSortMethod *method)
 {
-	GsSortCandidate candidate;
-
-	if (!gpusort_sort_candidate_of_path(root, input, pathkeys, bound, &candidate))
-		return false;
 	*method = (GsSortMethod)
 	{
-		.candidate = candidate,
-			.disk = !gpusort_sort_candidate_fits(&candidate),
-			.processes = 1
+		.processes = 1
 	};
+	if (!gpusort_sort_candidate_of_path(root, input, pathkeys, bound, &method->candidate))
+		return false;
+	method->disk = !gpusort_sort_candidate_fits(&method->candidate);
 	return true;
 }
 

@@ -201,13 +201,11 @@ describe_path(const Path *input, double bound, const GsKeyShape *key)
 
 /* Describe a Sort of a finished plan, whose input is a scan of a table. */
 static GsSortCandidate
-describe_plan(const Sort *sort, double bound, const PlannedStmt *statement,
-			  const GsKeyShape *key)
+describe_plan(const Sort *sort, const PlannedStmt *statement, const GsKeyShape *key)
 {
 	GsSortCandidate candidate = {
 		.rows = sort->plan.plan_rows,
 		.width = sort->plan.plan_width,
-		.bound = bound,
 		.stored_rows = true,
 		.key = *key
 	};
@@ -603,30 +601,21 @@ order_of_statistics(HeapTuple statistics, Oid operator, Oid collation)
 }
 
 static ColumnOrder
-order_of_column(Oid table, AttrNumber attno, Oid operator, Oid collation)
+order_of_column(GsTableColumn column, Oid operator, Oid collation)
 {
 	ColumnOrder result = {GS_ROWS_UNORDERED, false};
 	HeapTuple	statistics;
 
-	if (attno <= 0)
+	if (!OidIsValid(column.table))
 		return result;
-	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
-								 Int16GetDatum(attno), BoolGetDatum(false));
+	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(column.table),
+								 Int16GetDatum(column.attno), BoolGetDatum(false));
 	if (HeapTupleIsValid(statistics))
 	{
 		result = order_of_statistics(statistics, operator, collation);
 		ReleaseSysCache(statistics);
 	}
 	return result;
-}
-
-/* Returns the column that an expression is, or InvalidAttrNumber. */
-static AttrNumber
-column_of(const Expr *expr)
-{
-	const Var  *var = var_of(expr);
-
-	return var != NULL ? var->varattno : InvalidAttrNumber;
 }
 
 static bool
@@ -642,19 +631,15 @@ returns_rows_as_stored(const Plan *plan)
 static GsRowOrder
 order_of_input(const Sort *sort, const PlannedStmt *statement)
 {
-	const Plan *scan = sort->plan.lefttree;
 	GsRowOrder	order = GS_ROWS_UNORDERED;
 	ColumnOrder column = {GS_ROWS_UNORDERED, false};
-	Oid			table = rt_fetch(((const Scan *) scan)->scanrelid, statement->rtable)->relid;
 
 	/* Further keys do not matter once each row has another value. */
 	for (int k = 0; k < sort->numCols && !column.unique; k++)
 	{
-		const TargetEntry *entry = list_nth_node(TargetEntry, scan->targetlist,
-												 sort->sortColIdx[k] - 1);
-
-		column = order_of_column(table, column_of(entry->expr), sort->sortOperators[k],
-								 sort->collations[k]);
+		column = order_of_column(gpusort_plan_column(outerPlan(sort), sort->sortColIdx[k],
+													 statement),
+								 sort->sortOperators[k], sort->collations[k]);
 		if (k > 0 && column.order != order)
 			column.order = GS_ROWS_UNORDERED;
 		order = column.order;
@@ -738,14 +723,14 @@ may_be_long(const Sort *sort, double bound, const PlannedStmt *statement)
  * give another order than its comparisons.
  */
 static bool
-gains(const Sort *sort, double bound, const PlannedStmt *statement, const GsKeyShape *shape)
+gains(const Sort *sort, const PlannedStmt *statement, const GsKeyShape *shape)
 {
 	GsSortCandidate candidate;
 
 	if (gpusort_min_rows == 0 || shape->compared || !shape->encoded ||
 		!returns_rows_as_stored(sort->plan.lefttree))
 		return true;
-	candidate = describe_plan(sort, bound, statement, shape);
+	candidate = describe_plan(sort, statement, shape);
 	return (gains_by_order(&candidate, GS_ROWS_IN_ORDER) &&
 			gains_by_order(&candidate, GS_ROWS_REVERSED)) ||
 		gains_by_order(&candidate, order_of_input(sort, statement));
@@ -769,8 +754,7 @@ gpusort_eligibility_of_sort(const Sort *sort, double bound,
 		return reason;
 	if (gpusort_min_rows < 0 && !any && !is_long(rows, bound, &shape))
 		return GS_REASON_FEW_ROWS;
-	return gains(sort, bound, statement, &shape) ?
-		GS_REASON_NONE : GS_REASON_NO_GAIN;
+	return gains(sort, statement, &shape) ? GS_REASON_NONE : GS_REASON_NO_GAIN;
 }
 
 /*
