@@ -10,6 +10,8 @@
  */
 #include "compat.h"
 
+#include "utils/lsyscache.h"
+
 #include "exec/gpusort_private.h"
 
 static Sort *
@@ -65,6 +67,25 @@ gpusort_private_keys(const CustomScan *gpusort)
 	 */
 	keys.alone = traits.divided > 0;
 	return keys;
+}
+
+bool
+gpusort_private_keys_begin_with(const GsSortKeys *keys, int ncolumns, const AttrNumber *attnos,
+								const Oid *equalities, const Oid *collations)
+{
+	if (keys->nkeys < ncolumns)
+		return false;
+	for (int c = 0; c < ncolumns; c++)
+	{
+		bool		found = false;
+
+		for (int k = 0; k < ncolumns; k++)
+			found |= keys->attnos[k] == attnos[c] && keys->collations[k] == collations[c] &&
+				get_equality_op_for_ordering_op(keys->operators[k], NULL) == equalities[c];
+		if (!found)
+			return false;
+	}
+	return true;
 }
 
 GsSortTraits

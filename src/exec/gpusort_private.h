@@ -48,4 +48,12 @@ extern GsSortTraits gpusort_private_traits(const CustomScan *node);
 extern GsSortKeys gpusort_private_keys_of_sort(const Sort *sort);
 extern GsSortKeys gpusort_private_keys(const CustomScan *gpusort);
 
+/*
+ * Are the first sort keys these columns, in any order?  The equality operators and collations are
+ * those by which a node above the sort compares rows.
+ */
+extern bool gpusort_private_keys_begin_with(const GsSortKeys *keys, int ncolumns,
+											const AttrNumber *attnos, const Oid *equalities,
+											const Oid *collations);
+
 #endif							/* GPUSORT_GPUSORT_PRIVATE_H */

@@ -314,25 +314,6 @@ keys_of_input(PlanState *input, GsSortKeys *keys)
 	return input->plan->plan_rows >= gpusort_settings_plan_rows();
 }
 
-/* Are the first sort keys those of the groups, in any order? */
-static bool
-starts_with_groups(const GsSortKeys *keys, const Agg * agg)
-{
-	if (keys->nkeys < agg->numCols)
-		return false;
-	for (int g = 0; g < agg->numCols; g++)
-	{
-		bool		found = false;
-
-		for (int k = 0; k < agg->numCols; k++)
-			found |= keys->attnos[k] == agg->grpColIdx[g] &&
-				keys->collations[k] == agg->grpCollations[g];
-		if (!found)
-			return false;
-	}
-	return true;
-}
-
 /*
  * Leave out the sort of an aggregate if that is possible.  Returns whether it
  * is.
@@ -408,7 +389,8 @@ replace_sorts(AggState *state)
 	GsSortKeys	keys;
 	bool		in_order = can_build && agg->groupingSets == NIL &&
 		keys_of_input(outerPlanState(state), &keys) &&
-		starts_with_groups(&keys, agg);
+		gpusort_private_keys_begin_with(&keys, agg->numCols, agg->grpColIdx,
+										agg->grpOperators, agg->grpCollations);
 
 	if (in_order && ask_sort(state, &keys, nsorts))
 	{

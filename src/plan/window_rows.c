@@ -17,6 +17,7 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
+#include "exec/gpusort_private.h"
 #include "plan/finished_plans.h"
 
 /* A greater number of rows is as good as all. */
@@ -82,29 +83,6 @@ rows_that_meet(const Node *condition)
 	}
 }
 
-/* Do the first sort keys have the columns of the partition, in any order? */
-static bool
-begin_with_partition(const GsSortKeys *keys, const WindowAgg *window)
-{
-	int			n = window->partNumCols;
-
-	if (keys->nkeys < n)
-		return false;
-	for (int p = 0; p < n; p++)
-	{
-		bool		found = false;
-
-		for (int k = 0; k < n; k++)
-			found |= keys->attnos[k] == window->partColIdx[p] &&
-				keys->collations[k] == window->partCollations[p] &&
-				get_equality_op_for_ordering_op(keys->operators[k], NULL) ==
-				window->partOperators[p];
-		if (!found)
-			return false;
-	}
-	return true;
-}
-
 int
 gpusort_window_rows_wanted(const WindowAgg *window, const GsSortKeys *keys)
 {
@@ -115,7 +93,8 @@ gpusort_window_rows_wanted(const WindowAgg *window, const GsSortKeys *keys)
 	if (!window->topWindow || window->partNumCols == 0 || window->runConditionOrig == NIL ||
 		has_other_function((Node *) window->plan.targetlist, NULL) ||
 		has_other_function((Node *) window->plan.qual, NULL) ||
-		!begin_with_partition(keys, window))
+		!gpusort_private_keys_begin_with(keys, window->partNumCols, window->partColIdx,
+										 window->partOperators, window->partCollations))
 		return 0;
 	foreach(lc, window->runConditionOrig)
 	{
