@@ -24,16 +24,11 @@ extern const GsIndexKind gpusort_btree_kind;
 typedef struct GsBtreeLoader GsBtreeLoader;
 
 /*
- * Begin to load an index, in a new memory context below the current one.  The
- * index must have no blocks.  'unique' is ii_Unique of its IndexInfo: a unique
- * index gets no posting lists.  'spec' is that of the sort.  'queue' is an empty
- * one that workers write as well, or NULL.  Nothing is written before the first
- * page is full or the loader is ended.
+ * Begin to load the index of a build, in a new memory context below the current one.  The
+ * index must have no blocks.  Nothing is written before the first page is full or the loader is
+ * ended.
  */
-extern GsBtreeLoader *gpusort_btree_loader_begin(Relation heap, Relation index,
-												 bool unique,
-												 const GsSortSpec *spec,
-												 GsPageQueue *queue);
+extern GsBtreeLoader *gpusort_btree_loader_begin(const GsIndexBuild *build);
 
 /* Returns how tuples are formed from rows in place, or NULL if they are not. */
 extern const GsLeafForm *gpusort_btree_loader_form(const GsBtreeLoader *loader);

@@ -383,17 +383,13 @@ recall_rows(void *arg, int64 position)
 static void
 begin_writing(GsIndexBuild *build, GsBtreeWriter *writer)
 {
-	bool		unique = build->info->ii_Unique;
-	GsPageQueue *pages = gpusort_index_build_pages(build);
-
 	memset(writer, 0, sizeof(*writer));
-	writer->loader = gpusort_btree_loader_begin(build->heap, build->index, unique,
-												&build->spec, pages);
+	writer->loader = gpusort_btree_loader_begin(build);
 	writer->former = create_former(build->index);
 	writer->form = gpusort_btree_loader_form(writer->loader);
-	if (writer->form != NULL && pages != NULL)
+	if (writer->form != NULL && gpusort_index_build_pages(build) != NULL)
 		gpusort_sort_lend(build->producer.sort, recall_rows, writer);
-	if (unique)
+	if (build->info->ii_Unique)
 		writer->check = create_check(build);
 }
 

@@ -498,22 +498,24 @@ bytes_tell_keys(Relation index)
 
 /* Returns the form of leaf tuples, or NULL if they are not formed from rows in place. */
 static const GsLeafForm *
-make_leaf_form(GsBtreeLoader *loader, const GsSortSpec *spec, bool unique)
+make_leaf_form(GsBtreeLoader *loader, const GsIndexBuild *build)
 {
 	GsLeafForm *form = palloc(sizeof(GsLeafForm));
+	bool		unique = build->info->ii_Unique;
 
 	/* Keys of a unique index that have other bytes must be different. */
-	if (unique && !_bt_allequalimage(loader->index, false))
+	if (unique && !_bt_allequalimage(build->index, false))
 		return NULL;
-	if (!gpusort_leaf_form_init(form, loader->index, spec, loader->deduplicate, unique))
+	if (!gpusort_leaf_form_init(form, build->index, &build->spec, loader->deduplicate, unique))
 		return NULL;
 	return form;
 }
 
 GsBtreeLoader *
-gpusort_btree_loader_begin(Relation heap, Relation index, bool unique,
-						   const GsSortSpec *spec, GsPageQueue *queue)
+gpusort_btree_loader_begin(const GsIndexBuild *build)
 {
+	Relation	index = build->index;
+	GsPageQueue *queue = gpusort_index_build_pages(build);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort btree loader",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -525,13 +527,14 @@ gpusort_btree_loader_begin(Relation heap, Relation index, bool unique,
 	loader->page_context = AllocSetContextCreate(context,
 												 "pg_gpusort btree page",
 												 ALLOCSET_DEFAULT_SIZES);
-	loader->heap = heap;
+	loader->heap = build->heap;
 	loader->index = index;
 	loader->key = _bt_mkscankey(index, NULL);
 	loader->key->allequalimage = all_equal_image;
-	loader->deduplicate = all_equal_image && !unique &&
+	/* As in PostgreSQL, a unique index gets no posting lists. */
+	loader->deduplicate = all_equal_image && !build->info->ii_Unique &&
 		BTGetDeduplicateItems(index);
-	loader->form = make_leaf_form(loader, spec, unique);
+	loader->form = make_leaf_form(loader, build);
 	loader->shared = queue != NULL;
 	loader->writer = gpusort_page_writer_begin(index, queue, loader->form);
 	loader->n_blocks = BTREE_METAPAGE + 1;

@@ -141,8 +141,8 @@ extern bool gpusort_gin_keys_take(GsGinKeys *keys, GsGinRow *row);
 
 typedef struct GsGinReader GsGinReader;
 
-/* Begin to read a sort that is finished, in the current memory context. */
-extern GsGinReader *gpusort_gin_reader_begin(GsGinOrder *order, GsSort *sort, TupleDesc tupdesc);
+/* Begin to read the sort of a build, which is finished, in the current memory context. */
+extern GsGinReader *gpusort_gin_reader_begin(const GsIndexBuild *build, GsGinOrder *order);
 
 /*
  * Get the next key in the order of the index.  Of equal keys with other bytes it is the one with
@@ -178,11 +178,10 @@ extern void gpusort_gin_writer_end_index(Relation index, const GinStatsData *sta
 										 BlockNumber nblocks);
 
 /*
- * Begin to write an index that has no blocks but those.  'queue' is an empty one that workers
- * write as well, or NULL.  The writer is allocated in the current memory context.  After an
- * error, freeing that context is all that is needed.
+ * Begin to write the index of a build, which has no blocks but those.  The writer is allocated in
+ * the current memory context.  After an error, freeing that context is all that is needed.
  */
-extern GsGinWriter *gpusort_gin_writer_begin(Relation index, GsGinOrder *order, GsPageQueue *queue);
+extern GsGinWriter *gpusort_gin_writer_begin(const GsIndexBuild *build, GsGinOrder *order);
 
 /*
  * Write a key: begin it, add its TIDs in ascending order, of which there is at least one, and

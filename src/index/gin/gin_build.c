@@ -420,8 +420,7 @@ static bool
 write_keys(GsIndexBuild *build, GsGinReader *reader)
 {
 	GsGinBuild *gin = build->state;
-	GsGinWriter *writer = gpusort_gin_writer_begin(build->index, gin->order,
-												   gpusort_index_build_pages(build));
+	GsGinWriter *writer = gpusort_gin_writer_begin(build, gin->order);
 	uint64		nkeys = 0;
 	GsGinKey	key;
 
@@ -489,8 +488,7 @@ static bool
 write_index(GsIndexBuild *build)
 {
 	GsGinBuild *gin = build->state;
-	GsGinReader *reader = gpusort_gin_reader_begin(gin->order, build->producer.sort,
-												   build->spec.tupdesc);
+	GsGinReader *reader = gpusort_gin_reader_begin(build, gin->order);
 	bool		written = true;
 
 	gin->progress->rows_sorted = gin->progress->rows_read;

@@ -302,17 +302,17 @@ read_row(GsGinReader *reader)
 }
 
 GsGinReader *
-gpusort_gin_reader_begin(GsGinOrder *order, GsSort *sort, TupleDesc tupdesc)
+gpusort_gin_reader_begin(const GsIndexBuild *build, GsGinOrder *order)
 {
 	GsGinReader *reader = palloc0(sizeof(GsGinReader));
 
 	reader->order = order;
-	reader->sort = sort;
+	reader->sort = build->producer.sort;
 	reader->key_context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort GIN sorted key",
 												ALLOCSET_SMALL_SIZES);
 	reader->scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort GIN comparison",
 											ALLOCSET_SMALL_SIZES);
-	reader->slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsVirtual);
+	reader->slot = MakeSingleTupleTableSlot(build->spec.tupdesc, &TTSOpsVirtual);
 	reader->max_tids = FIRST_TIDS;
 	reader->tids = palloc(FIRST_TIDS * sizeof(uint64));
 	reader->added = palloc(FIRST_TIDS * sizeof(uint64));

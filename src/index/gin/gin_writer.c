@@ -483,18 +483,19 @@ add_to_level(GsGinWriter *writer, GsEntryLevel *level, IndexTuple tuple)
  */
 
 GsGinWriter *
-gpusort_gin_writer_begin(Relation index, GsGinOrder *order, GsPageQueue *queue)
+gpusort_gin_writer_begin(const GsIndexBuild *build, GsGinOrder *order)
 {
 	GsGinWriter *writer = palloc0(sizeof(GsGinWriter));
 
-	writer->index = index;
+	writer->index = build->index;
 	writer->context = CurrentMemoryContext;
 	writer->key_context = AllocSetContextCreate(CurrentMemoryContext,
 												"pg_gpusort GIN key",
 												ALLOCSET_DEFAULT_SIZES);
 	writer->state = &order->state;
 	writer->column = gpusort_tuple_column(order->state.tupdesc[0], 0);
-	writer->pages = gpusort_page_writer_begin(index, queue, NULL);
+	writer->pages = gpusort_page_writer_begin(build->index, gpusort_index_build_pages(build),
+											  NULL);
 	writer->stats.nTotalPages = GIN_ROOT_BLKNO + 1;
 	writer->leaves = begin_level(writer, GIN_LEAF);
 	return writer;
