@@ -128,25 +128,9 @@ choose_block_bytes(Size limit)
 }
 
 /*
- * Allocate bytes apart from the blocks, within the same limit.  Returns NULL if the limit is
- * reached, or the system has no memory left (memory->budget->out_of_memory).
+ * Use a further block.  Returns false if the limit is reached, or the system has no memory left
+ * (memory->budget->out_of_memory).
  */
-static void *
-arena_alloc(GsGinArena *memory, Size size)
-{
-	if (!gpusort_budget_reserve(memory->budget, size))
-		return NULL;
-	return gpusort_budget_alloc(memory->budget, size);
-}
-
-static void
-arena_free(GsGinArena *memory, void *allocated, Size size)
-{
-	gpusort_budget_free(memory->budget, allocated);
-	memory->budget->used -= size;
-}
-
-/* Use a further block.  Returns false likewise. */
 static bool
 arena_next_block(GsGinArena *memory)
 {
@@ -154,7 +138,7 @@ arena_next_block(GsGinArena *memory)
 	if (memory->nused == memory->nblocks)
 	{
 		char	   *block = memory->nblocks == MAX_BLOCKS ? NULL :
-			arena_alloc(memory, memory->block_bytes);
+			gpusort_budget_enlarge(memory->budget, NULL, 0, memory->block_bytes);
 
 		if (block == NULL)
 			return false;
@@ -176,22 +160,20 @@ arena_reset(GsGinArena *memory)
 }
 
 /*
- * Prepare memory within a budget, in the current memory context.  Raises an error if the system
- * has no memory for the first block.
+ * Prepare memory within a budget, in the current memory context.  Returns false if the system has
+ * no memory for the first block.
  */
-static void
+static bool
 arena_init(GsGinArena *memory, GsBudget *budget)
 {
 	memory->budget = budget;
 	memory->block_bytes = choose_block_bytes(budget->limit);
 	memory->blocks = palloc(MAX_BLOCKS * sizeof(char *));
 	memory->nblocks = memory->nused = 0;
-	for (int attempt = 0; !arena_next_block(memory); attempt++)
-		if (attempt > 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_OUT_OF_MEMORY),
-					 errmsg("out of memory")));
+	if (!arena_next_block(memory) && !arena_next_block(memory))
+		return false;
 	arena_reset(memory);
+	return true;
 }
 
 /*
@@ -250,7 +232,8 @@ add_slots(GsGinKeys *keys)
 {
 	uint32		nslots = keys->slots == NULL ? FIRST_SLOTS : keys->nslots * 2;
 	Size		size = (Size) nslots * sizeof(GsGinSlot);
-	GsGinSlot  *slots = nslots == 0 ? NULL : arena_alloc(&keys->memory, size);
+	GsBudget   *budget = keys->memory.budget;
+	GsGinSlot  *slots = nslots == 0 ? NULL : gpusort_budget_enlarge(budget, NULL, 0, size);
 
 	if (slots == NULL)
 		return false;
@@ -266,8 +249,10 @@ add_slots(GsGinKeys *keys)
 		slots[k] = keys->slots[i];
 	}
 	if (keys->slots != NULL)
-		arena_free(&keys->memory, keys->slots,
-				   (Size) keys->nslots * sizeof(GsGinSlot));
+	{
+		gpusort_budget_free(budget, keys->slots);
+		budget->used -= (Size) keys->nslots * sizeof(GsGinSlot);
+	}
 	keys->slots = slots;
 	keys->nslots = nslots;
 	return true;
@@ -280,8 +265,7 @@ gpusort_gin_keys_create(GsGinOrder *order, GsBudget *budget)
 
 	keys->order = order;
 	keys->others = palloc(VARHDRSZ + MAX_ROW_BYTES);
-	arena_init(&keys->memory, budget);
-	if (!add_slots(keys) && !add_slots(keys))
+	if (!arena_init(&keys->memory, budget) || (!add_slots(keys) && !add_slots(keys)))
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory")));
