@@ -195,10 +195,10 @@ gpusort_sink_processes(const GsSinkState *sink)
  * shared memory is initialized, for those that are.
  */
 static void
-tell_workers(const GsSinkState *sink, GsSinkShared *shared)
+tell_workers(GsSinkState *sink)
 {
-	if (shared != &sink->local)
-		*shared = sink->local;
+	if (sink->shared != &sink->local)
+		*sink->shared = sink->local;
 }
 
 bool
@@ -213,7 +213,7 @@ gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort)
 	sink->producer.sort = sort;
 	sink->producer.report.nrows = 0;
 	sink->producer.streaming = false;
-	tell_workers(sink, sink->shared);
+	tell_workers(sink);
 	return true;
 }
 
@@ -228,7 +228,7 @@ gpusort_sink_close(GsSinkState *sink)
 {
 	sink->producer.streaming = false;
 	sink->local.open = false;
-	tell_workers(sink, sink->shared);
+	tell_workers(sink);
 }
 
 GsReason
@@ -370,12 +370,13 @@ gpusort_sink_rescan(CustomScanState *css)
  * ----------------------------------------------------------------
  */
 
-/* The workers' reports follow the shared state. */
-static GsWorkerReports *
-shared_reports(void *coordinate)
+/* Have the shared state, which the workers' reports follow. */
+static void
+set_shared(GsSinkState *sink, void *coordinate)
 {
-	return (GsWorkerReports *) ((char *) coordinate +
-								MAXALIGN(sizeof(GsSinkShared)));
+	sink->shared = coordinate;
+	sink->reports = (GsWorkerReports *) ((char *) coordinate +
+										 MAXALIGN(sizeof(GsSinkShared)));
 }
 
 static Size
@@ -385,33 +386,22 @@ gpusort_sink_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 					gpusort_worker_reports_size(pcxt->nworkers));
 }
 
+/* When a scan begins, the first one or another. */
 static void
 gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 					  void *coordinate)
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
-	sink->shared = coordinate;
-	sink->reports = shared_reports(coordinate);
+	set_shared(sink, coordinate);
 	gpusort_worker_reports_init(sink->reports, pcxt->nworkers);
-	tell_workers(sink, sink->shared);
-}
-
-static void
-gpusort_sink_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
-						void *coordinate)
-{
-	gpusort_worker_reports_init(shared_reports(coordinate), pcxt->nworkers);
-	tell_workers((GsSinkState *) css, coordinate);
+	tell_workers(sink);
 }
 
 static void
 gpusort_sink_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 {
-	GsSinkState *sink = (GsSinkState *) css;
-
-	sink->shared = coordinate;
-	sink->reports = shared_reports(coordinate);
+	set_shared((GsSinkState *) css, coordinate);
 }
 
 /*
@@ -477,7 +467,7 @@ static const CustomExecMethods sink_methods = {
 	.ReScanCustomScan = gpusort_sink_rescan,
 	.EstimateDSMCustomScan = gpusort_sink_estimate_dsm,
 	.InitializeDSMCustomScan = gpusort_sink_init_dsm,
-	.ReInitializeDSMCustomScan = gpusort_sink_reinit_dsm,
+	.ReInitializeDSMCustomScan = gpusort_sink_init_dsm,
 	.InitializeWorkerCustomScan = gpusort_sink_init_worker,
 	.ShutdownCustomScan = gpusort_sink_shutdown,
 	.ExplainCustomScan = gpusort_sink_explain,
