@@ -520,18 +520,16 @@ add_divided_path(const GsJoin *join)
  * input.
  */
 static bool
-has_sortable_input(const RelOptInfo *joinrel, const RelOptInfo *outerrel,
-				   const RelOptInfo *innerrel, JoinType jointype,
-				   const JoinPathExtraData *extra)
+has_sortable_input(const GsJoin *join)
 {
-	const Path *outer = outerrel->cheapest_total_path;
-	const Path *inner = innerrel->cheapest_total_path;
+	const Path *outer = join->outerrel->cheapest_total_path;
+	const Path *inner = join->innerrel->cheapest_total_path;
 
-	return extra->mergeclause_list != NIL &&
-		Max(outer->rows, inner->rows) >= gpusort_settings_plan_rows() &&
-		(jointype != JOIN_INNER || outer->rows >= inner->rows) &&
+	return join->extra->mergeclause_list != NIL &&
+		(is_sortable(join->outerrel) || is_sortable(join->innerrel)) &&
+		(join->jointype != JOIN_INNER || outer->rows >= inner->rows) &&
 		outer->param_info == NULL && inner->param_info == NULL &&
-		joinrel->pathlist != NIL && !IS_OTHER_REL(joinrel);
+		join->joinrel->pathlist != NIL && !IS_OTHER_REL(join->joinrel);
 }
 
 /*
@@ -607,28 +605,19 @@ add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			   RelOptInfo *innerrel, JoinType jointype,
 			   JoinPathExtraData *extra)
 {
+	GsJoin		join = {root, joinrel, outerrel, innerrel, jointype, extra};
+
 	if (prev_set_join_pathlist_hook)
 		prev_set_join_pathlist_hook(root, joinrel, outerrel, innerrel,
 									jointype, extra);
-	if (gpusort_loading_is_wanted() && gpusort_enable &&
-		!gpusort_debug_hide && enable_sort &&
-		enable_mergejoin && !GPUSORT_IS_GENETIC(root) &&
-		has_sortable_input(joinrel, outerrel, innerrel, jointype, extra))
-	{
-		GsJoin		join = {
-			.root = root,
-			.joinrel = joinrel,
-			.outerrel = outerrel,
-			.innerrel = innerrel,
-			.jointype = jointype,
-			.extra = extra
-		};
-
-		if (GPUSORT_IS_RIGHT_ANTI(jointype))
-			add_paths_of_right_anti(&join);
-		else if (can_merge(&join))
-			add_paths_of_join(&join);
-	}
+	if (!gpusort_loading_is_wanted() || !gpusort_enable || gpusort_debug_hide ||
+		!enable_sort || !enable_mergejoin || GPUSORT_IS_GENETIC(root) ||
+		!has_sortable_input(&join))
+		return;
+	if (GPUSORT_IS_RIGHT_ANTI(jointype))
+		add_paths_of_right_anti(&join);
+	else if (can_merge(&join))
+		add_paths_of_join(&join);
 }
 
 void
