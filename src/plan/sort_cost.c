@@ -277,35 +277,41 @@ can_merge(const Path *gather)
 		gpusort_shared_runs_allowed(gather->rows, gather->pathtarget->width);
 }
 
-/* Choose the way in which processes sort the rows of 'gather'.  Returns false if there is none. */
-static bool
-choose_together(const Path *gather, int processes, GsSortMethod *method)
+/*
+ * Choose the way in which processes sort the rows of a partial path together.  Returns a Gather of
+ * all rows, or NULL if there is no way.
+ */
+static Path *
+choose_together(PlannerInfo *root, Path *partial, double rows, List *pathkeys, double bound,
+				GsSortMethod *method)
 {
+	Path	   *gather = (Path *) create_gather_path(root, partial->parent, partial,
+													 partial->pathtarget, NULL, &rows);
+	int			processes = 1 + partial->parallel_workers;
 	Size		memory = (Size) gpusort_settings_work_mem() * 1024;
-	double		bytes = gpusort_memory_sort_estimate(method->candidate.key.words, gather->rows,
-													 gather->pathtarget->width);
+	double		bytes;
 
+	if (!choose_method(root, gather, pathkeys, bound, method))
+		return NULL;
+	bytes = gpusort_memory_sort_estimate(method->candidate.key.words, gather->rows,
+										 gather->pathtarget->width);
 	method->shared = sort_together(method, processes);
 	method->runs = !method->candidate.gpu && !method->shared;
 	method->twice = method->runs && bytes / processes / memory >
 		gpusort_shared_merge_most_runs(memory, processes);
 	if (method->shared)
 		method->disk = false;
-	return !method->runs || can_merge(gather);
+	return !method->runs || can_merge(gather) ? gather : NULL;
 }
 
 Path *
 gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 								Path *partial, double rows, List *pathkeys, double bound)
 {
-	Path	   *gather = (Path *) create_gather_path(root, partial->parent, partial,
-													 partial->pathtarget, NULL,
-													 &rows);
 	GsSortMethod method;
+	Path	   *gather = choose_together(root, partial, rows, pathkeys, bound, &method);
 
-	if (!choose_method(root, gather, pathkeys, bound, &method))
-		return NULL;
-	if (!choose_together(gather, 1 + partial->parallel_workers, &method))
+	if (gather == NULL)
 		return NULL;
 	gather->total_cost = partial->total_cost + parallel_setup_cost;
 	method.processes = 1 + partial->parallel_workers;
@@ -316,16 +322,13 @@ Path *
 gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
 							   List *pathkeys)
 {
-	Path	   *gather = (Path *) create_gather_path(root, partial->parent, partial,
-													 partial->pathtarget, NULL, &rows);
 	GsSortMethod method;
 
 	if (gpusort_warm_memory_shared_limit() == 0 ||
-		!choose_method(root, gather, pathkeys, GPUSORT_NO_BOUND, &method) ||
+		choose_together(root, partial, rows, pathkeys, GPUSORT_NO_BOUND, &method) == NULL ||
 		!method.candidate.key.encoded)
 		return NULL;
-	if (!choose_together(gather, 1 + partial->parallel_workers, &method))
-		return NULL;
+
 	/* The rows of 'partial' are those of one process already. */
 	return make_sort_path(root, rel, partial, pathkeys, &method);
 }

@@ -272,25 +272,20 @@ keys_of_path(List *pathkeys, Relids relids)
 	return keys;
 }
 
-/* Returns the column that an expression is, whatever type it is taken for, or NULL. */
-static const Var *
-var_of(const Expr *expr)
-{
-	if (IsA(expr, RelabelType))
-		expr = ((const RelabelType *) expr)->arg;
-	return IsA(expr, Var) ? (const Var *) expr : NULL;
-}
-
 /* Returns the column of a table that a sort key is. */
 static GsTableColumn
 column_of_pathkey(const PlannerInfo *root, const PathKey *pathkey, Relids relids)
 {
-	const Var  *var = var_of(member_of_pathkey(pathkey, relids)->em_expr);
+	const Expr *expr = member_of_pathkey(pathkey, relids)->em_expr;
+	const Var  *var;
 	const RangeTblEntry *table;
 	GsTableColumn column = {InvalidOid, InvalidAttrNumber};
 
+	if (IsA(expr, RelabelType))
+		expr = ((const RelabelType *) expr)->arg;
+	var = (const Var *) expr;
 	/* The columns of a set operation have the number 0. */
-	if (var == NULL || var->varno == 0 || IS_SPECIAL_VARNO(var->varno) ||
+	if (!IsA(var, Var) || var->varno == 0 || IS_SPECIAL_VARNO(var->varno) ||
 		var->varno >= root->simple_rel_array_size)
 		return column;
 	table = root->simple_rte_array[var->varno];
