@@ -26,7 +26,6 @@
 #include "nodes/extensible.h"
 #include "optimizer/optimizer.h"
 #include "port/atomics.h"
-#include "utils/memutils.h"
 
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_private.h"
@@ -314,10 +313,7 @@ take_rows(GsSinkState *sink)
 	GsProducer *producer = &sink->producer;
 	PlanState  *input = outerPlanState(sink);
 	TupleDesc	tupdesc = sink->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	MemoryContext query = sink->css.ss.ps.state->es_query_cxt;
-	MemoryContext caller = MemoryContextSwitchTo(query);
-	MemoryContext context = AllocSetContextCreate(query, "pg_gpusort sink",
-												  ALLOCSET_SMALL_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(sink->css.ss.ps.state->es_query_cxt);
 	GsSortCounts page_scan = {.page_scans = 1};
 
 	producer->parallel = &sink->shared->parallel;
@@ -330,11 +326,10 @@ take_rows(GsSinkState *sink)
 	if (gpusort_row_source_prepare(sink->source))
 		gpusort_stats_count_sort(producer->parallel->gpu ? GS_KIND_GPU : GS_KIND_CPU,
 								 &page_scan);
-	gpusort_producer_run(producer, context);
+	gpusort_producer_run(producer);
 	if (IsParallelWorker())
 		gpusort_worker_reports_publish(sink->reports, &producer->report);
 	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(context);
 }
 
 static TupleTableSlot *

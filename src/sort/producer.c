@@ -128,13 +128,6 @@ begin_worker(GsProducer *producer, MemoryContext context)
 	MemoryContextSwitchTo(caller);
 }
 
-static void
-end_worker(GsProducer *producer)
-{
-	gpusort_sort_end(producer->sort);
-	producer->sort = NULL;
-}
-
 /* In the leader: sort the rows that have been 'added', unless others are missing. */
 static void
 sort_in_leader(GsProducer *producer, bool added)
@@ -173,8 +166,10 @@ reset(GsProducer *producer)
 }
 
 void
-gpusort_producer_run(GsProducer *producer, MemoryContext context)
+gpusort_producer_run(GsProducer *producer)
 {
+	MemoryContext context;
+
 	reset(producer);
 	if (!IsParallelWorker())
 	{
@@ -182,10 +177,14 @@ gpusort_producer_run(GsProducer *producer, MemoryContext context)
 			sort_in_leader(producer, add_rows(producer));
 		return;
 	}
+	context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort rows of a worker",
+									ALLOCSET_DEFAULT_SIZES);
 	begin_worker(producer, context);
 	if (attach(producer))
 		sort_in_worker(producer, add_rows(producer));
-	end_worker(producer);
+	gpusort_sort_end(producer->sort);
+	producer->sort = NULL;
+	MemoryContextDelete(context);
 }
 
 void

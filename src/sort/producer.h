@@ -86,11 +86,8 @@ extern void gpusort_parallel_sort_join(const GsParallelSort *parallel, GsSortSpe
 /* Returns why rows are missing, or GS_REASON_NONE. */
 extern GsReason gpusort_parallel_sort_failure(const GsParallelSort *parallel);
 
-/*
- * Read all rows, add them, and sort them together with those of the others.  'context' is for
- * memory that is needed until the function returns.
- */
-extern void gpusort_producer_run(GsProducer *producer, MemoryContext context);
+/* Read all rows, add them, and sort them together with those of the others. */
+extern void gpusort_producer_run(GsProducer *producer);
 
 /* In a leader that leaves all rows to the others, when these have started: call this instead. */
 extern void gpusort_producer_attend(GsProducer *producer);

@@ -377,16 +377,11 @@ add_own_rows(GsIndexBuild *build)
 static void
 produce_rows(GsIndexBuild *build, GsParallelSort *parallel)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_gpusort rows of an index build",
-												  ALLOCSET_DEFAULT_SIZES);
-
 	build->producer.spec = build->spec;
 	build->producer.parallel = parallel;
 	build->producer.next = next_row;
 	build->producer.arg = build;
-	gpusort_producer_run(&build->producer, context);
-	MemoryContextDelete(context);
+	gpusort_producer_run(&build->producer);
 }
 
 /* Add the rows of all processes to the sort. */
