@@ -151,12 +151,14 @@ inner_input_of(const Path *path)
 	return IsA(path, MergePath) ? ((const JoinPath *) path)->innerjoinpath : NULL;
 }
 
+static List *division_of(PlannerInfo *root, const Path *path);
+
 /* Returns by which columns a scan of a subquery is divided. */
 static List *
 division_of_subquery(PlannerInfo *root, const SubqueryScanPath * scan)
 {
 	RelOptInfo *rel = scan->path.parent;
-	List	   *inner = gpusort_division_of(rel->subroot, scan->subpath);
+	List	   *inner = division_of(rel->subroot, scan->subpath);
 	List	   *outer =
 		convert_subquery_pathkeys(root, rel, inner,
 								  make_tlist_from_pathtarget(scan->subpath->pathtarget));
@@ -174,8 +176,12 @@ adds_rows(const JoinPath * merge)
 	return merge->jointype == JOIN_FULL || merge->jointype == JOIN_RIGHT;
 }
 
-List *
-gpusort_division_of(PlannerInfo *root, const Path *path)
+/*
+ * Returns the sort keys by which the rows of a partial path are divided: each process has all rows
+ * that agree in these keys, or none of them.  NIL if they are not.
+ */
+static List *
+division_of(PlannerInfo *root, const Path *path)
 {
 	while (path != NULL && !is_divided_sort(path))
 	{
@@ -214,7 +220,7 @@ gpusort_count_columns_of(const List *pathkeys, const List *others)
 bool
 gpusort_is_divided_by(PlannerInfo *root, const Path *path, List *pathkeys)
 {
-	List	   *division = gpusort_division_of(root, path);
+	List	   *division = division_of(root, path);
 
 	return division != NIL &&
 		gpusort_count_columns_of(division, pathkeys) == list_length(division);
@@ -414,10 +420,9 @@ time_of_share(const Path *partial, const Path *sort, Cost node, double rows, dou
 }
 
 Cost
-gpusort_divided_time(PlannerInfo *root, const Path *partial, const Path *sort, Cost node,
-					 double rows)
+gpusort_divided_time(PlannerInfo *root, const Path *partial, Cost node, double rows)
 {
-	return time_of_share(partial, sort, node, rows, gpusort_divided_share(root, partial));
+	return time_of_share(partial, NULL, node, rows, gpusort_divided_share(root, partial));
 }
 
 bool

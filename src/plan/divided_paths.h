@@ -108,12 +108,6 @@ extern bool gpusort_divided_pair_paths(PlannerInfo *root, RelOptInfo *const rels
 									   List *const pathkeys[2], Path *sorts[2]);
 
 /*
- * Returns the sort keys by which the rows of a partial path are divided: each process has all rows
- * that agree in these keys, or none of them.  NIL if they are not.
- */
-extern List *gpusort_division_of(PlannerInfo *root, const Path *path);
-
-/*
  * Returns the path from which a path has its rows, or the outer one of two; or NULL if it is
  * another path.
  */
@@ -131,18 +125,18 @@ extern List *gpusort_partition_pathkeys(PlannerInfo *root, const WindowClause *w
  * sort take in one process in addition to what the planner charges; 'rows' is the number of rows
  * that pass the Gather.  The process that has the largest group takes longest.  Since the planner
  * charges much for rows that pass, a path that is better is preferred to 'best', the cheapest path
- * so far, and to those of 'rel'.  Returns whether it is.
+ * so far, and to those of 'rel'.  Returns whether it is.  If 'sort' is NULL, it is the lowest
+ * divided sort of the path.
  */
 extern bool gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial,
 									 const Path *sort, Cost node, double rows, Cost other,
 									 Path *best);
 
 /*
- * Returns what such a path takes up to the end of a Gather above it, and whether that is clearly
- * less than 'other'.  If 'sort' is NULL, it is the lowest divided sort of the path.
+ * Returns what such a path, over its lowest divided sort, takes up to the end of a Gather above it,
+ * and whether that is clearly less than 'other'.
  */
-extern Cost gpusort_divided_time(PlannerInfo *root, const Path *partial, const Path *sort,
-								 Cost node, double rows);
+extern Cost gpusort_divided_time(PlannerInfo *root, const Path *partial, Cost node, double rows);
 extern bool gpusort_divided_is_better(Cost time, Cost other);
 
 /*

@@ -356,9 +356,9 @@ add_windows_above(PlannerInfo *root, RelOptInfo *window_rel, const List *windows
 	Path	   *gather = (Path *) create_gather_path(root, window_rel, partial,
 													 partial->pathtarget, NULL, &rows);
 	Path	   *path;
-	Cost		time = gpusort_divided_time(root, partial, NULL, row * count * partial->rows, rows);
+	Cost		time = gpusort_divided_time(root, partial, row * count * partial->rows, rows);
 
-	gather->total_cost = gpusort_divided_time(root, partial, NULL, 0, rows);
+	gather->total_cost = gpusort_divided_time(root, partial, 0, rows);
 	path = windows_over(root, window_rel, list_copy_tail(windows, count), gather, partial,
 						&any_sort);
 	time += path->total_cost - gather->total_cost + row * (all - count) * rows;
