@@ -75,9 +75,10 @@ show_encodings(const GsSortKeys *keys, ExplainState *es)
 
 /* Print the first 'nkeys' sort keys. */
 static void
-show_keys(const char *name, const CustomScan *gpusort, const GsSortKeys *keys,
-		  int nkeys, bool options, List *ancestors, ExplainState *es)
+show_keys(const char *name, const CustomScan *gpusort, int nkeys, bool options,
+		  List *ancestors, ExplainState *es)
 {
+	GsSortKeys	keys = gpusort_private_keys(gpusort);
 	Plan	   *plan = unconstify(Plan *, &gpusort->scan.plan);
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan,
 												   ancestors);
@@ -87,7 +88,7 @@ show_keys(const char *name, const CustomScan *gpusort, const GsSortKeys *keys,
 
 	for (int k = 0; k < nkeys; k++)
 	{
-		TargetEntry *target = get_tle_by_resno(columns, keys->attnos[k]);
+		TargetEntry *target = get_tle_by_resno(columns, keys.attnos[k]);
 		StringInfoData text;
 
 		initStringInfo(&text);
@@ -96,37 +97,33 @@ show_keys(const char *name, const CustomScan *gpusort, const GsSortKeys *keys,
 												  context, use_prefix, true));
 		if (options)
 			append_key_options(&text, exprType((Node *) target->expr),
-							   keys->operators[k], keys->collations[k],
-							   keys->nulls_first[k]);
+							   keys.operators[k], keys.collations[k], keys.nulls_first[k]);
 		texts = lappend(texts, text.data);
 	}
 	ExplainPropertyList(name, texts, es);
 }
 
 void
-gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
-					 List *ancestors, ExplainState *es)
+gpusort_explain_keys(const CustomScan *gpusort, List *ancestors, ExplainState *es)
 {
 	GsSortTraits traits = gpusort_private_traits(gpusort);
+	GsSortKeys	keys = gpusort_private_keys(gpusort);
 
-	show_keys("Sort Key", gpusort, keys, keys->nkeys, true, ancestors, es);
+	show_keys("Sort Key", gpusort, keys.nkeys, true, ancestors, es);
 	if (traits.presorted > 0)
-		show_keys("Presorted Key", gpusort, keys, traits.presorted, false, ancestors,
-				  es);
+		show_keys("Presorted Key", gpusort, traits.presorted, false, ancestors, es);
 	if (traits.divided > 0)
-		show_keys("Divided By", gpusort, keys, traits.divided, false, ancestors, es);
+		show_keys("Divided By", gpusort, traits.divided, false, ancestors, es);
 	if (traits.partition_keys > 0)
 		ExplainPropertyInteger("Rows Of Each Partition", NULL, traits.partition_rows, es);
 	if (es->verbose)
-		show_encodings(keys, es);
+		show_encodings(&keys, es);
 }
 
 void
-gpusort_explain_pair(const CustomScan *other, const GsSortKeys *keys, List *ancestors,
-					 ExplainState *es)
+gpusort_explain_pair(const CustomScan *other, List *ancestors, ExplainState *es)
 {
-	show_keys("Divided With", other, keys, gpusort_private_traits(other).divided, false,
-			  ancestors, es);
+	show_keys("Divided With", other, gpusort_private_traits(other).divided, false, ancestors, es);
 }
 
 /* Start and end a line in text format. */

@@ -19,13 +19,12 @@ struct ExplainState;
 /*
  * Print the sort keys of a GpuSort.  'ancestors' are those of its plan state.
  */
-extern void gpusort_explain_keys(const CustomScan *gpusort,
-								 const GsSortKeys *keys, List *ancestors,
+extern void gpusort_explain_keys(const CustomScan *gpusort, List *ancestors,
 								 struct ExplainState *es);
 
 /* Print by which keys the other one of a pair is divided. */
-extern void gpusort_explain_pair(const CustomScan *other, const GsSortKeys *keys,
-								 List *ancestors, struct ExplainState *es);
+extern void gpusort_explain_pair(const CustomScan *other, List *ancestors,
+								 struct ExplainState *es);
 
 /*
  * With ANALYZE, print how the leader sorted, and how each worker did, as for a

@@ -85,7 +85,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 
-	node->spec.keys = node->keys = gpusort_private_keys(plan);
+	node->spec.keys = gpusort_private_keys(plan);
 	node->source = gpusort_row_source_create_for_node(css, gpusort_sink_input(outerPlanState(css)),
 													  &node->spec);
 	node->spec.plan_node = plan->scan.plan.plan_node_id;
@@ -132,7 +132,7 @@ gpusort_node_keys(PlanState *state, GsSortKeys *keys)
 	GsNodeState *node = as_gpusort(state);
 
 	if (node != NULL)
-		*keys = node->keys;
+		*keys = gpusort_private_keys(castNode(CustomScan, state->plan));
 	return node != NULL;
 }
 
@@ -745,7 +745,7 @@ explain_pair(const GsNodeState *node, List *ancestors, struct ExplainState *es)
 {
 	const GsNodeState *other = node->pair[node == node->pair[0] ? 1 : 0];
 
-	gpusort_explain_pair(castNode(CustomScan, other->css.ss.ps.plan), &other->keys, ancestors, es);
+	gpusort_explain_pair(castNode(CustomScan, other->css.ss.ps.plan), ancestors, es);
 }
 
 static void
@@ -755,8 +755,7 @@ gpusort_node_explain(CustomScanState *css, List *ancestors,
 	const GsNodeState *node = (GsNodeState *) css;
 	GsSortReport report = node->report;
 
-	gpusort_explain_keys(castNode(CustomScan, css->ss.ps.plan),
-						 &node->keys, ancestors, es);
+	gpusort_explain_keys(castNode(CustomScan, css->ss.ps.plan), ancestors, es);
 	if (node->above != NULL)
 		explain_pair(node, ancestors, es);
 	if (node->has_report)

@@ -49,7 +49,6 @@ typedef struct GsNodeState GsNodeState;
 struct GsNodeState
 {
 	CustomScanState css;		/* must be first */
-	GsSortKeys	keys;			/* by the columns of the node */
 	GsSortSpec	spec;
 	GsRowSource *source;		/* reads and returns rows */
 	GsSinkState *sink;			/* below the input, or NULL */

@@ -55,7 +55,6 @@
 typedef struct GsIncrementalState
 {
 	CustomScanState css;		/* must be first */
-	GsSortKeys	keys;			/* by the columns of the node */
 	GsSortSpec	spec;			/* of the sort of a batch */
 	GsRowSource *source;		/* makes rows of the sort from those of the
 								 * input */
@@ -96,22 +95,24 @@ prepare(GsIncrementalState *node)
 {
 	PlanState  *state = &node->css.ss.ps;
 	TupleDesc	tupdesc = ExecGetResultType(outerPlanState(node));
-	int			presorted = gpusort_private_traits(castNode(CustomScan, state->plan)).presorted;
+	const CustomScan *plan = castNode(CustomScan, state->plan);
+	GsSortKeys	keys = gpusort_private_keys(plan);
+	int			presorted = gpusort_private_traits(plan).presorted;
 	Oid		   *equals = palloc(presorted * sizeof(Oid));
 
 	(void) gpusort_sort_plan_keys(&node->spec);
 	for (int k = 0; k < presorted; k++)
 	{
-		equals[k] = get_equality_op_for_ordering_op(node->keys.operators[k], NULL);
+		equals[k] = get_equality_op_for_ordering_op(keys.operators[k], NULL);
 		if (!OidIsValid(equals[k]))
 			elog(ERROR, "missing equality operator for ordering operator %u",
-				 node->keys.operators[k]);
+				 keys.operators[k]);
 	}
 	node->pivot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
 	node->carried = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
 	node->most = MOST_ROWS;
-	node->same_group = execTuplesMatchPrepare(tupdesc, presorted, node->keys.attnos, equals,
-											  node->keys.collations, state);
+	node->same_group = execTuplesMatchPrepare(tupdesc, presorted, keys.attnos, equals,
+											  keys.collations, state);
 }
 
 /* Does a row belong to the group of the pivot? */
@@ -177,7 +178,7 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 	Assert((eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) == 0);
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
 									   eflags & ~EXEC_FLAG_REWIND);
-	node->spec.keys = node->keys = gpusort_private_keys(plan);
+	node->spec.keys = gpusort_private_keys(plan);
 	node->spec.plan_node = plan->scan.plan.plan_node_id;
 	node->source = gpusort_row_source_create_for_node(css, outerPlanState(css), &node->spec);
 	node->spec.expected_width = plan->scan.plan.plan_width;
@@ -326,9 +327,8 @@ incremental_explain(CustomScanState *css, List *ancestors,
 					struct ExplainState *es)
 {
 	const GsIncrementalState *node = (GsIncrementalState *) css;
-	const CustomScan *plan = castNode(CustomScan, css->ss.ps.plan);
 
-	gpusort_explain_keys(plan, &node->keys, ancestors, es);
+	gpusort_explain_keys(castNode(CustomScan, css->ss.ps.plan), ancestors, es);
 	if (node->nbatches > 0)
 		gpusort_explain_sort(&node->report, node->nbatches, es);
 }
