@@ -739,25 +739,17 @@ gpusort_node_shutdown(CustomScanState *css)
 	node->shared = NULL;
 }
 
-/* Print with which other sort a sort is divided. */
-static void
-explain_pair(const GsNodeState *node, List *ancestors, struct ExplainState *es)
-{
-	const GsNodeState *other = node->pair[node == node->pair[0] ? 1 : 0];
-
-	gpusort_explain_pair(castNode(CustomScan, other->css.ss.ps.plan), ancestors, es);
-}
-
 static void
 gpusort_node_explain(CustomScanState *css, List *ancestors,
 					 struct ExplainState *es)
 {
 	const GsNodeState *node = (GsNodeState *) css;
+	const GsNodeState *other = node->pair[node == node->pair[0] ? 1 : 0];
 	GsSortReport report = node->report;
 
 	gpusort_explain_keys(castNode(CustomScan, css->ss.ps.plan), ancestors, es);
-	if (node->above != NULL)
-		explain_pair(node, ancestors, es);
+	if (other != NULL)
+		gpusort_explain_pair(castNode(CustomScan, other->css.ss.ps.plan), ancestors, es);
 	if (node->has_report)
 	{
 		/*

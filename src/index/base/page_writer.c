@@ -436,19 +436,14 @@ gpusort_page_writer_recall(GsPageWriter *writer, int64 position)
 	write_first(queue, writer->index, n);
 }
 
-/* Write all pages that were put, and wait until they are in the file. */
-static void
-flush_queue(GsPageQueue *queue, Relation index)
-{
-	if (open_batch(queue)->n_pages > 0)
-		hand_over(queue, index);
-	write_first(queue, index, queue->n_handed);
-}
-
 void
 gpusort_page_writer_end(GsPageWriter *writer)
 {
-	flush_queue(writer->queue, writer->index);
+	GsPageQueue *queue = writer->queue;
+
+	if (open_batch(queue)->n_pages > 0)
+		hand_over(queue, writer->index);
+	write_first(queue, writer->index, queue->n_handed);
 #ifdef GPUSORT_HAVE_BULK_WRITE
 	/* This syncs the file, although others have written it. */
 	smgr_bulk_finish(writer->bulk);
