@@ -77,6 +77,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	GsNodeState *node = (GsNodeState *) css;
 	CustomScan *plan = castNode(CustomScan, css->ss.ps.plan);
 	GsSortTraits traits = gpusort_private_traits(plan);
+	PlanState  *sorted;			/* has the rows that go to the sort */
 
 	/* As for a Sort, the input is read once and forward. */
 	node->spec.random_access = (eflags & (EXEC_FLAG_REWIND |
@@ -86,8 +87,9 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 
 	node->spec.keys = gpusort_private_keys(plan);
-	node->source = gpusort_row_source_create_for_node(css, gpusort_sink_input(outerPlanState(css)),
-													  &node->spec);
+	node->sink = gpusort_sink_find(outerPlanState(css));
+	sorted = outerPlanState(node->sink != NULL ? (PlanState *) node->sink : &css->ss.ps);
+	node->source = gpusort_row_source_create_for_node(css, sorted, &node->spec);
 	node->spec.plan_node = plan->scan.plan.plan_node_id;
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
 	node->spec.expected_width = plan->scan.plan.plan_width;
@@ -280,17 +282,14 @@ publish_report(GsNodeState *node)
 static int
 count_processes(const GsNodeState *node)
 {
-	const GsSinkState *sink = gpusort_sink_find(outerPlanState(node));
-
-	return sink == NULL || gpusort_key_plan_is_distrusted(node->spec.key_plan) ? 0 :
-		gpusort_sink_processes(sink);
+	return node->sink == NULL || gpusort_key_plan_is_distrusted(node->spec.key_plan) ? 0 :
+		gpusort_sink_processes(node->sink);
 }
 
 /* If there is a sink below, tell it where to put the rows. */
 static void
 open_sink(GsNodeState *node)
 {
-	node->sink = gpusort_sink_find(outerPlanState(node));
 	if (node->sink == NULL)
 		return;
 

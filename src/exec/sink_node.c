@@ -174,14 +174,6 @@ gpusort_sink_find(PlanState *input)
 	return sink;
 }
 
-PlanState *
-gpusort_sink_input(PlanState *input)
-{
-	GsSinkState *sink = gpusort_sink_find(input);
-
-	return sink != NULL ? outerPlanState(sink) : input;
-}
-
 int
 gpusort_sink_processes(const GsSinkState *sink)
 {

@@ -22,9 +22,6 @@ extern Node *gpusort_sink_create_state(CustomScan *plan);
 /* Returns the sink below a Gather that is the input of a GpuSort, or NULL. */
 extern GsSinkState *gpusort_sink_find(PlanState *input);
 
-/* Returns the node whose rows go to the sort: that input, or what such a sink reads. */
-extern PlanState *gpusort_sink_input(PlanState *input);
-
 /* Returns how many processes can execute the sink, with the leader. */
 extern int	gpusort_sink_processes(const GsSinkState *sink);
 
