@@ -21,8 +21,7 @@
 #include "utils/memutils.h"
 
 #include "core/radix_sort.h"
-#include "key/key_comparison.h"
-#include "sort/base/row_format.h"
+#include "sort/base/group_keys.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/tuple_rows.h"
 #include "sort/disk/extent_file.h"
@@ -472,34 +471,8 @@ struct GsCutoff
 	bool		null_key;		/* is its first sort key NULL? */
 	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
 
-	/* Unless exact: its sort keys, and those of a row to compare with it. */
-	GsKeyComparison *comparison;
-	MemoryContext context;		/* for 'row' */
-	MemoryContext scratch;		/* for what comparators leak */
-	GsRowFormat *format;		/* of a row of the sort keys */
-	char	   *row;			/* that row of the cutoff, or NULL */
-	Datum	   *values;			/* of it */
-	bool	   *isnull;
-	Datum	   *row_values;
-	bool	   *row_isnull;
+	GsGroupKeys *keys;			/* its sort keys, unless words are exact */
 };
-
-static void
-prepare_comparison(GsCutoff *cutoff)
-{
-	int			nkeys = cutoff->spec->keys.nkeys;
-
-	cutoff->comparison = gpusort_key_comparison_create(&cutoff->spec->keys);
-	cutoff->context = CurrentMemoryContext;
-	cutoff->format = gpusort_row_format_create_keys(cutoff->spec);
-	cutoff->scratch = AllocSetContextCreate(CurrentMemoryContext,
-											"pg_gpusort comparisons",
-											ALLOCSET_SMALL_SIZES);
-	cutoff->values = palloc(nkeys * sizeof(Datum));
-	cutoff->isnull = palloc(nkeys * sizeof(bool));
-	cutoff->row_values = palloc(nkeys * sizeof(Datum));
-	cutoff->row_isnull = palloc(nkeys * sizeof(bool));
-}
 
 /* Create a cutoff, which must be set before it is used, in the current memory context. */
 static GsCutoff *
@@ -514,76 +487,16 @@ cutoff_create(const GsSortSpec *spec)
 	for (int k = 0; k < spec->keys.nkeys; k++)
 		cutoff->last_attno = Max(cutoff->last_attno, spec->keys.attnos[k]);
 	if (!cutoff->exact)
-		prepare_comparison(cutoff);
+		cutoff->keys = gpusort_group_keys_create(spec, spec->keys.nkeys);
 	return cutoff;
-}
-
-/* Read the sort keys of a row, from number 'first' on. */
-static void
-read_keys(GsCutoff *cutoff, int first, const Datum *values, const bool *isnull)
-{
-	const GsSortKeys *keys = &cutoff->spec->keys;
-
-	for (int k = first; k < keys->nkeys; k++)
-	{
-		cutoff->row_values[k] = values[keys->attnos[k] - 1];
-		cutoff->row_isnull[k] = isnull[keys->attnos[k] - 1];
-	}
-}
-
-/* Copy the sort keys of a row.  Returns false if there is not enough memory. */
-static bool
-copy_keys(GsCutoff *cutoff, const Datum *values, const bool *isnull)
-{
-	Size		bytes;
-	char	   *row;
-
-	read_keys(cutoff, 0, values, isnull);
-	bytes = gpusort_row_format_packed_size(cutoff->format, cutoff->row_values,
-										   cutoff->row_isnull);
-	row = MemoryContextAllocExtended(cutoff->context, bytes,
-									 MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-	if (row == NULL)
-		return false;
-	(void) gpusort_row_format_pack(cutoff->format, cutoff->row_values, cutoff->row_isnull,
-								   row, bytes);
-	if (cutoff->row != NULL)
-		pfree(cutoff->row);
-	cutoff->row = row;
-	gpusort_row_format_unpack(cutoff->format, row, cutoff->values, cutoff->isnull);
-	return true;
-}
-
-/*
- * Set the cutoff to a row, whose sort keys are copied.  Returns false, and does not change the
- * cutoff, if there is not enough memory for them.
- */
-static bool
-cutoff_set(GsCutoff *cutoff, const Datum *values, const bool *isnull)
-{
-	if (!cutoff->exact && !copy_keys(cutoff, values, isnull))
-		return false;
-	cutoff->null_key = !gpusort_key_plan_encode(cutoff->spec->key_plan, values,
-												isnull, cutoff->key);
-	return true;
 }
 
 /* Does a row whose words equal those of the cutoff sort before it? */
 static bool
 comes_before(GsCutoff *cutoff, const TupleTableSlot *slot)
 {
-	MemoryContext caller;
-	int			cmp;
-
-	read_keys(cutoff, cutoff->first_inexact, slot->tts_values, slot->tts_isnull);
-	caller = MemoryContextSwitchTo(cutoff->scratch);
-	cmp = gpusort_key_comparison_compare(cutoff->comparison,
-										 cutoff->first_inexact, cutoff->spec->keys.nkeys,
-										 cutoff->row_values, cutoff->row_isnull,
-										 cutoff->values, cutoff->isnull);
-	MemoryContextSwitchTo(caller);
-	MemoryContextReset(cutoff->scratch);
-	return cmp < 0;
+	return gpusort_group_keys_compare(cutoff->keys, cutoff->first_inexact, slot->tts_values,
+									  slot->tts_isnull) < 0;
 }
 
 /*
@@ -637,21 +550,23 @@ may_cut(const GsSort *sort)
 	return nrows - bound > nrows / GPUSORT_LEAST_CUT_DIVISOR;
 }
 
-/*
- * Set the cutoff to the row in the arrays of a slot.  If there is not enough memory
- * for its keys, there is no cutoff, and all rows are kept until the next cut.
- */
+/* Set the cutoff to the row in the arrays of a slot, whose sort keys are copied. */
 static void
-set_cutoff(GsSort *sort, const TupleTableSlot *slot)
+set_cutoff(GsSort *sort, TupleTableSlot *slot)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 	GsCutoff   *cutoff = sort->cutoff;
 
 	if (cutoff == NULL)
-		cutoff = cutoff_create(sort->spec);
-	MemoryContextSwitchTo(caller);
-	if (cutoff_set(cutoff, slot->tts_values, slot->tts_isnull))
-		sort->cutoff = cutoff;
+	{
+		MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+		cutoff = sort->cutoff = cutoff_create(sort->spec);
+		MemoryContextSwitchTo(caller);
+	}
+	if (!cutoff->exact)
+		gpusort_group_keys_keep(cutoff->keys, slot->tts_values, slot->tts_isnull);
+	cutoff->null_key = !gpusort_key_plan_encode(sort->spec->key_plan, slot->tts_values,
+												slot->tts_isnull, cutoff->key);
 }
 
 /*

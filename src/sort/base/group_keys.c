@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * group_keys.c
- *		The first sort keys of a row, to find out which other rows agree in them.
+ *		The first sort keys of a row, with which those of others are compared.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,13 +46,14 @@ gpusort_group_keys_create(const GsSortSpec *spec, int nkeys)
 	return group;
 }
 
+/* Get the sort keys of a row, from number 'first' on. */
 static void
-get_keys(const GsGroupKeys *group, Datum *values, bool *isnull, Datum *keys, bool *keys_isnull)
+get_keys(const GsGroupKeys *group, int first, const Datum *values, const bool *isnull,
+		 Datum *keys, bool *keys_isnull)
 {
 	const GsSortSpec *spec = group->spec;
 
-	gpusort_tuple_row_get_keys(spec, values, isnull);
-	for (int k = 0; k < group->nkeys; k++)
+	for (int k = first; k < group->nkeys; k++)
 	{
 		keys[k] = values[spec->keys.attnos[k] - 1];
 		keys_isnull[k] = isnull[spec->keys.attnos[k] - 1];
@@ -67,7 +68,8 @@ gpusort_group_keys_keep(GsGroupKeys *group, Datum *values, bool *isnull)
 
 	MemoryContextReset(group->context);
 	caller = MemoryContextSwitchTo(group->context);
-	get_keys(group, values, isnull, group->keys, group->isnull);
+	gpusort_tuple_row_get_keys(spec, values, isnull);
+	get_keys(group, 0, values, isnull, group->keys, group->isnull);
 	for (int k = 0; k < group->nkeys; k++)
 	{
 		Form_pg_attribute attr = TupleDescAttr(spec->tupdesc, spec->keys.attnos[k] - 1);
@@ -85,17 +87,24 @@ gpusort_group_keys_get(const GsGroupKeys *group, Datum **keys, bool **isnull)
 	*isnull = group->isnull;
 }
 
+int
+gpusort_group_keys_compare(GsGroupKeys *group, int first, const Datum *values, const bool *isnull)
+{
+	MemoryContext caller = MemoryContextSwitchTo(group->scratch);
+	int			order;
+
+	get_keys(group, first, values, isnull, group->other_keys, group->other_isnull);
+	order = gpusort_key_comparison_compare(group->comparison, first, group->nkeys,
+										   group->other_keys, group->other_isnull,
+										   group->keys, group->isnull);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(group->scratch);
+	return order;
+}
+
 bool
 gpusort_group_keys_match(GsGroupKeys *group, Datum *values, bool *isnull)
 {
-	MemoryContext caller = MemoryContextSwitchTo(group->scratch);
-	bool		match;
-
-	get_keys(group, values, isnull, group->other_keys, group->other_isnull);
-	match = gpusort_key_comparison_compare(group->comparison, 0, group->nkeys,
-										   group->keys, group->isnull,
-										   group->other_keys, group->other_isnull) == 0;
-	MemoryContextSwitchTo(caller);
-	MemoryContextReset(group->scratch);
-	return match;
+	gpusort_tuple_row_get_keys(group->spec, values, isnull);
+	return gpusort_group_keys_compare(group, 0, values, isnull) == 0;
 }
