@@ -142,15 +142,15 @@ end_line(ExplainState *es)
 }
 
 static const char *const space_names[] = {
-	[GS_SPACE_MEMORY] = "Memory",
-	[GS_SPACE_DISK] = "Disk",
-	[GS_SPACE_DEVICE] = "Device Memory",
+	[GS_KIND_GPU] = "Device Memory",
+	[GS_KIND_CPU] = "Memory",
+	[GS_KIND_EXTERNAL] = "Disk",
 };
 
 static void
 show_method(const GsSortReport *report, ExplainState *es)
 {
-	const char *space = space_names[report->space];
+	const char *space = space_names[report->kind];
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		appendStringInfo(es->str, "Sort Method: %s  %s: " INT64_FORMAT "kB\n",

@@ -189,8 +189,8 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 static bool
 needed_more(const GsSortReport *batch, const GsSortReport *other)
 {
-	if (batch->space != other->space)
-		return batch->space == GS_SPACE_DISK;
+	if (batch->kind != other->kind)
+		return batch->kind == GS_KIND_EXTERNAL;
 	return batch->space_kb > other->space_kb;
 }
 

@@ -178,7 +178,6 @@ static void
 report_runs(const GsCpuSort *cpu, GsSortReport *report)
 {
 	report->kind = GS_KIND_EXTERNAL;
-	report->space = GS_SPACE_DISK;
 	report->space_kb = gpusort_run_file_kb(cpu->file);
 	strlcpy(report->method, tuplesort_method_name(cpu->cursor != NULL ? SORT_TYPE_EXTERNAL_SORT :
 												  SORT_TYPE_EXTERNAL_MERGE),
@@ -193,7 +192,6 @@ report_gpu(const GsSort *sort, GsSortReport *report)
 
 	gpusort_gpu_session_report(sort->gpu.session, &counts);
 	report->kind = GS_KIND_GPU;
-	report->space = GS_SPACE_DEVICE;
 	report->space_kb = (counts.device_bytes + 1023) / 1024;
 	report->sort_ms = counts.sort_ms;
 	report->wait_ms = Max(sort->sort_ms - counts.sort_ms, 0);
@@ -217,7 +215,6 @@ report_memory(const GsSort *sort, GsSortReport *report)
 	Size		bytes = gpusort_memory_sort_bytes(sort->cpu.rows);
 
 	report->kind = GS_KIND_CPU;
-	report->space = GS_SPACE_MEMORY;
 	report->space_kb = (Max(bytes, sort->most_bytes) + 1023) / 1024;
 	strlcpy(report->method, memory_method(sort), sizeof(report->method));
 }

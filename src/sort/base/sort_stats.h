@@ -67,14 +67,6 @@ extern void gpusort_stats_init(void);
 
 /* ---- How a sort was done, and what is left to stock PostgreSQL ---- */
 
-/* What GsSortReport.space_kb measures. */
-typedef enum GsSortSpace
-{
-	GS_SPACE_MEMORY,
-	GS_SPACE_DISK,
-	GS_SPACE_DEVICE
-} GsSortSpace;
-
 /*
  * How a sort was done, for EXPLAIN.  Contains no pointers, because workers pass it to
  * their leader.
@@ -85,8 +77,8 @@ typedef struct GsSortReport
 	GsReason	fallback;		/* why it is GS_KIND_EXTERNAL, or slow */
 	GsReason	gpu_reason;		/* why it is not GS_KIND_GPU */
 	char		method[32];		/* as EXPLAIN names it */
-	GsSortSpace space;
-	int64		space_kb;
+	int64		space_kb;		/* on a device, in memory or on disk, as the
+								 * kind says */
 	double		drain_ms;		/* reading the input */
 	double		wait_ms;		/* GPU: waiting for the device, except for its
 								 * sort */

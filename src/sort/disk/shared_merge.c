@@ -477,7 +477,6 @@ gpusort_merge_member_report(const GsMergeMember *member, GsSortReport *report)
 	const GsSortSpec *spec = member->spec;
 
 	report->kind = GS_KIND_EXTERNAL;
-	report->space = GS_SPACE_DISK;
 	report->space_kb = spec->team != NULL ? member->merge->shares[spec->process].file_kb :
 		kb_of_all(member->merge);
 	report->range_rows = member->nmerged;

@@ -520,7 +520,6 @@ gpusort_shared_member_report(const GsSharedMember *member, const GsMemorySort *r
 		pg_atomic_read_u64(&member->shared->budget->granted);
 
 	report->kind = GS_KIND_CPU;
-	report->space = GS_SPACE_MEMORY;
 	report->space_kb = (bytes + 1023) / 1024;
 	report->range_rows = member->nsorted;
 	strlcpy(report->method, "cpu radix, shared", sizeof(report->method));
