@@ -513,8 +513,8 @@ gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format, const
 		if (end != NULL && merge->end == NO_SOURCE && slice->number > end->run)
 			begin_end(merge, n++);
 		merge->sources[n].begins_before = slice->begins_before;
-		begin_source(merge, n++, &slice->run, windows->memory != NULL ?
-					 windows->memory + s * windows->bytes : NULL, windows->bytes);
+		begin_source(merge, n++, &slice->run, windows->memory + s * windows->bytes,
+					 windows->bytes);
 		if (start != NULL && slice->number < start->run)
 			merge->start_place = n;
 	}

@@ -29,7 +29,7 @@ typedef struct GsRunSplitter
 	bool	   *isnull;
 } GsRunSplitter;
 
-/* Memory to read runs, for each of them 'bytes' bytes; NULL if a merge is to allocate it. */
+/* Memory to read runs, for each of them 'bytes' bytes. */
 typedef struct GsRunWindows
 {
 	char	   *memory;

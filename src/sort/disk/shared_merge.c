@@ -263,8 +263,7 @@ begin_open_range(GsMergeMember *member, int range)
 
 	open->context = context;
 	gpusort_run_ranges_get(member->ranges, range, &open->range);
-	if (member->left == NULL)
-		open->range.windows = member->windows;
+	open->range.windows = member->windows;
 	if (open->range.nslices > 0)
 		open->merge = gpusort_run_merge_begin(member->spec, member->format, &open->range);
 	MemoryContextSwitchTo(caller);
