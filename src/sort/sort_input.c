@@ -437,7 +437,7 @@ leave_session(GsSort *sort)
 		return false;
 	begin_runs(sort, gpusort_gpu_session_failure(session));
 	slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
-	while (gpusort_gpu_session_take_left(session, slot->tts_values, slot->tts_isnull))
+	while (gpusort_gpu_session_take_rest(session, slot->tts_values, slot->tts_isnull))
 		gpusort_cpu_sort_add(&sort->cpu, slot->tts_values, slot->tts_isnull);
 	ExecDropSingleTupleTableSlot(slot);
 	if (gpusort_gpu_session_failure(session) == GS_REASON_SERVICE_LOST)

@@ -442,9 +442,15 @@ next_rest_chunk(GsGpuSession *session)
 }
 
 bool
-gpusort_gpu_session_take_rest(GsGpuSession *session, Datum *values,
-							  bool *isnull)
+gpusort_gpu_session_take_rest(GsGpuSession *session, Datum *values, bool *isnull)
 {
+	/* Once the session has been sorted, no chunk is on its way. */
+	if (!session->settled && !gpusort_client_settle(session->client))
+	{
+		session->failure = GS_REASON_SERVICE_LOST;
+		return false;
+	}
+	session->settled = true;
 	while (session->rest == NULL || session->next_rest == session->rest->rows)
 	{
 		/* The values last returned are no longer in use. */
@@ -465,18 +471,6 @@ gpusort_gpu_session_take_rest(GsGpuSession *session, Datum *values,
 										 session->next_rest_row);
 	session->next_rest++;
 	return true;
-}
-
-bool
-gpusort_gpu_session_take_left(GsGpuSession *session, Datum *values, bool *isnull)
-{
-	if (!session->settled && !gpusort_client_settle(session->client))
-	{
-		session->failure = GS_REASON_SERVICE_LOST;
-		return false;
-	}
-	session->settled = true;
-	return gpusort_gpu_session_take_rest(session, values, isnull);
 }
 
 bool

@@ -58,14 +58,16 @@ extern GsReason gpusort_gpu_session_failure(const GsGpuSession *session);
  * ----------------------------------------------------------------
  */
 
-/*
- * After sorting: are there rows for which there was no device memory?  If so, take
- * them out one by one, until false is returned.  Ties come in the order in which they
- * were added, and were added after those that have been sorted.
- */
+/* After sorting: are there any? */
 extern bool gpusort_gpu_session_has_rest(const GsGpuSession *session);
-extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
-										  Datum *values, bool *isnull);
+
+/*
+ * In each process that has put rows, when the session takes no more: take the rows that it has not
+ * put, and those that the device has refused, one by one, until it returns false, also if the
+ * session is lost.  The processes can do that at the same time.  Ties come in the order in which
+ * they were added, and were added after those that the device has.
+ */
+extern bool gpusort_gpu_session_take_rest(GsGpuSession *session, Datum *values, bool *isnull);
 
 /* ----------------------------------------------------------------
  *		several processes add rows
@@ -77,13 +79,6 @@ extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
  * process must flush the session after the last row that it adds.
  */
 extern GsClientHandle gpusort_gpu_session_handle(GsGpuSession *session);
-
-/*
- * In each process that has put rows, when the session takes no more: take the rows that it has not
- * put, and those that the device has refused, one by one, until it returns false, also if the
- * session is lost.  The processes can do that at the same time.
- */
-extern bool gpusort_gpu_session_take_left(GsGpuSession *session, Datum *values, bool *isnull);
 
 /*
  * In the process that has sorted it, after reading all sorted rows: free the device memory.
