@@ -23,7 +23,7 @@ gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort)
 	parallel->bound = sort->spec->bound;
 	parallel->group_keys = sort->spec->group_keys;
 	parallel->repeatable = sort->spec->repeatable;
-	parallel->gpu = gpusort_sort_is_on_gpu(sort);
+	parallel->gpu = sort->location == GS_ROWS_ON_GPU;
 	if (!gpusort_sort_open(sort))
 		return false;
 	parallel->team = sort->participant->team;
@@ -153,7 +153,7 @@ sort_in_worker(GsProducer *producer, bool added)
 	if (producer->parallel->group_keys > 0)
 		(void) gpusort_first_keys_count(sort, &report->counts);
 	gpusort_sort_report(sort, &report->sort);
-	report->sorted = !gpusort_sort_is_on_gpu(sort);
+	report->sorted = sort->location != GS_ROWS_ON_GPU;
 }
 
 /* Begin without rows. */

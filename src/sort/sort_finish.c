@@ -56,7 +56,7 @@ write_session(GsSort *sort, bool has_sorted)
 	{
 		gpusort_cpu_sort_begin_runs(&sort->cpu, gpusort_gpu_session_has_rest(session) ?
 									GS_REASON_DEVICE_MEMORY : GS_REASON_NONE);
-		gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+		sort->location = GS_ROWS_IN_RUNS;
 	}
 	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
 	return !has_sorted ||
@@ -80,7 +80,7 @@ sort_memory(GsSort *sort)
 {
 	gpusort_cpu_sort_sort(&sort->cpu);
 	if (sort->cpu.file != NULL)
-		gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+		sort->location = GS_ROWS_IN_RUNS;
 }
 
 /* Sort the rows of this process without those of others.  Returns false if they are lost. */
@@ -211,7 +211,7 @@ share_rows(GsSort *sort, bool chosen)
 	{
 		s->participant->ranges =
 			gpusort_shared_member_prepare(member_of(s), member_of(s->second), s->cpu.rows);
-		gpusort_sort_set_location(s, GS_ROWS_SHARED);
+		s->location = GS_ROWS_SHARED;
 	}
 	make_ranges(sort);
 	return true;
@@ -244,7 +244,7 @@ share_runs(GsSort *sort)
 		participant->ranges =
 			gpusort_merge_member_open(participant->merger,
 									  s->second != NULL ? s->second->participant->merger : NULL);
-		gpusort_sort_set_location(s, GS_ROWS_SHARED);
+		s->location = GS_ROWS_SHARED;
 	}
 	make_ranges(sort);
 }
@@ -374,7 +374,7 @@ write_shared_rows(GsSort *sort)
 	gpusort_cpu_sort_end_run(cpu, 0);
 	gpusort_cpu_sort_perform(cpu);
 	ExecDropSingleTupleTableSlot(slot);
-	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+	sort->location = GS_ROWS_IN_RUNS;
 }
 
 /* The processes have sorted their rows together. */

@@ -59,7 +59,7 @@ typedef enum GsSortState
 typedef enum GsRowLocation
 {
 	GS_ROWS_ON_GPU,				/* a GPU session has all rows, also those of
-								 * other processes */
+								 * other processes.  They can still be lost */
 	GS_ROWS_IN_MEMORY,			/* a memory sort has all rows */
 	GS_ROWS_IN_RUNS,			/* runs have all rows, but for those that will
 								 * be the next one */
@@ -126,9 +126,6 @@ struct GsSort
 
 /* Go to another state. */
 extern void gpusort_sort_enter(GsSort *sort, GsSortState state);
-
-/* The rows have moved. */
-extern void gpusort_sort_set_location(GsSort *sort, GsRowLocation location);
 
 /*
  * Returns 'kept', which says whether the rows are still there.  If they are not, the sort
@@ -209,12 +206,5 @@ extern bool gpusort_sort_end_adding(GsSort *sort);
 
 /* After rows were lost: returns why. */
 extern GsReason gpusort_sort_loss(const GsSort *sort);
-
-/* Does a GPU session have all rows?  If so, they can still be lost. */
-static inline bool
-gpusort_sort_is_on_gpu(const GsSort *sort)
-{
-	return sort->location == GS_ROWS_ON_GPU;
-}
 
 #endif							/* GPUSORT_SORT_PRIVATE_H */

@@ -229,7 +229,7 @@ gpusort_sort_in_place(GsSort *sort, GsRowsInPlace *rows)
 void
 gpusort_sort_lend(GsSort *sort, GsRecallRows recall, void *arg)
 {
-	if (gpusort_sort_is_on_gpu(sort))
+	if (sort->location == GS_ROWS_ON_GPU)
 		gpusort_gpu_session_lend(sort->gpu.session, recall, arg);
 }
 
@@ -585,7 +585,7 @@ void
 gpusort_sort_restore(GsSort *sort)
 {
 	set_position(sort, sort->mark);
-	if (gpusort_sort_is_on_gpu(sort))
+	if (sort->location == GS_ROWS_ON_GPU)
 		restore_gpu_rows(sort);
 }
 
