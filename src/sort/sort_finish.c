@@ -188,33 +188,31 @@ settle_rows(GsSort *sort, bool chosen)
 	return true;
 }
 
-/* Make ranges until none is left, in a worker whose leader reads all of them. */
-static void
-make_ranges(GsSort *sort)
+/* Returns what a sort, which may be NULL, has of the merge of runs. */
+static GsMergeMember *
+merger_of(const GsSort *sort)
 {
-	GsRanges   *ranges = sort->participant->ranges;
-
-	if (sort->second != NULL)
-		gpusort_ranges_pair(ranges, sort->second->participant->ranges);
-	if (!returns_rows(sort))
-		gpusort_ranges_make(ranges);
+	return sort != NULL ? sort->participant->merger : NULL;
 }
 
-/* Begin READ of rows that are in memory or on a GPU.  Returns false if they are lost. */
-static bool
-share_rows(GsSort *sort, bool chosen)
+/*
+ * Begin READ of rows that are placed in memory, or of runs.  A worker whose leader reads all ranges
+ * makes some, until none is left.
+ */
+static void
+share_ranges(GsSort *sort)
 {
-	gpusort_participant_leave(sort->participant);
-	if (sort->gpu.session != NULL)
-		return chosen || !returns_rows(sort) || gpusort_gpu_rows_sort(&sort->gpu, sort->spec, true);
 	for (GsSort *s = sort; s != NULL; s = s->second)
 	{
-		s->participant->ranges =
+		s->ranges = merger_of(s) != NULL ?
+			gpusort_merge_member_open(merger_of(s), merger_of(s->second)) :
 			gpusort_shared_member_prepare(member_of(s), member_of(s->second), s->cpu.rows);
 		s->location = GS_ROWS_SHARED;
 	}
-	make_ranges(sort);
-	return true;
+	if (sort->second != NULL)
+		gpusort_ranges_pair(sort->ranges, sort->second->ranges);
+	if (!returns_rows(sort))
+		gpusort_ranges_make(sort->ranges);
 }
 
 /* In OPEN, when nobody has rows in memory: let the others find the runs of this process. */
@@ -229,24 +227,6 @@ publish_runs(GsSort *sort)
 	if (participant->phase <= GS_TEAM_OPEN)
 		gpusort_merge_member_publish(participant->merger, &sort->cpu);
 	MemoryContextSwitchTo(caller);
-}
-
-/* Begin READ of runs. */
-static void
-share_runs(GsSort *sort)
-{
-	gpusort_participant_leave(sort->participant);
-	for (GsSort *s = sort; s != NULL; s = s->second)
-	{
-		GsParticipant *participant = s->participant;
-
-		participant->merged = true;
-		participant->ranges =
-			gpusort_merge_member_open(participant->merger,
-									  s->second != NULL ? s->second->participant->merger : NULL);
-		s->location = GS_ROWS_SHARED;
-	}
-	make_ranges(sort);
 }
 
 /* The team is spilled: have all rows in runs, and merge these.  Returns false if rows are lost. */
@@ -272,7 +252,8 @@ merge_together(GsSort *sort, bool chosen)
 		publish_runs(s);
 	if (!gpusort_participant_end_phase(sort->participant, GS_TEAM_OPEN, NULL))
 		return false;
-	share_runs(sort);
+	gpusort_participant_leave(sort->participant);
+	share_ranges(sort);
 	return true;
 }
 
@@ -291,7 +272,11 @@ sort_together(GsSort *sort)
 		return false;
 	if (gpusort_participant_wants_runs(participant))
 		return merge_together(sort, chosen);
-	return share_rows(sort, chosen);
+	gpusort_participant_leave(participant);
+	if (sort->gpu.session != NULL)
+		return chosen || !returns_rows(sort) || gpusort_gpu_rows_sort(&sort->gpu, sort->spec, true);
+	share_ranges(sort);
+	return true;
 }
 
 /*
@@ -381,8 +366,7 @@ write_shared_rows(GsSort *sort)
 static void
 read_shared_rows(GsSort *sort)
 {
-	sort->ranges = sort->participant->ranges;
-	if (!sort->spec->nested && sort->participant->merged)
+	if (!sort->spec->nested && sort->participant->merger != NULL)
 		gpusort_cpu_sort_note_overflow(&sort->cpu,
 									   gpusort_shared_merge_overflow(sort->participant->merge));
 	if (sort->spec->group_keys > 0)
@@ -390,7 +374,7 @@ read_shared_rows(GsSort *sort)
 	sort->nrows = sort->ranges->nrows;
 	sort->ndropped = gpusort_participant_dropped(sort->participant);
 	drop_last_rows(sort);
-	if (sort->participant->merged && sort->spec->random_access)
+	if (sort->participant->merger != NULL && sort->spec->random_access)
 		write_shared_rows(sort);
 }
 

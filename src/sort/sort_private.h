@@ -89,7 +89,7 @@ struct GsSort
 	bool		together;		/* has this process taken part in that? */
 	struct GsSort *second;		/* of a pair, of which this is the first; or
 								 * NULL */
-	GsRanges   *ranges;			/* of them, in the leader; or NULL */
+	GsRanges   *ranges;			/* that they share, in READ; or NULL */
 	int64		gpu_offset;		/* if these are on a GPU: of positions there
 								 * from those of the rows that this process
 								 * returns */

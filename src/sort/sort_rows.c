@@ -186,7 +186,7 @@ bool
 gpusort_sort_is_lasting(const GsSort *sort)
 {
 	return sort->location == GS_ROWS_IN_MEMORY ||
-		(sort->location == GS_ROWS_SHARED && !sort->participant->merged);
+		(sort->location == GS_ROWS_SHARED && sort->participant->merger == NULL);
 }
 
 /*
@@ -200,7 +200,7 @@ rows_in_place(GsSort *sort, int64 position, GsRowsInPlace *rows)
 	{
 		gpusort_ranges_in_place(sort->ranges, position, rows);
 		/* Merged rows are in memory that is used again. */
-		rows->lasting &= !sort->participant->merged;
+		rows->lasting &= sort->participant->merger == NULL;
 		return true;
 	}
 	return sort->location == GS_ROWS_ON_GPU && sort->marked == NULL &&

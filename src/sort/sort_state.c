@@ -200,8 +200,8 @@ report_shared(const GsSort *sort, GsSortReport *report)
 	const GsParticipant *participant = sort->participant;
 
 	report->fetches = true;
-	report->fetch_ms = participant->ranges->wait_ms;
-	if (participant->merged)
+	report->fetch_ms = sort->ranges->wait_ms;
+	if (participant->merger != NULL)
 		gpusort_merge_member_report(participant->merger, report);
 	else
 		gpusort_shared_member_report(participant->member, sort->cpu.rows, report);

@@ -82,9 +82,7 @@ typedef struct GsParticipant
 
 	GsSharedMember *member;		/* of the sort in memory */
 	GsSharedMerge *merge;
-	GsMergeMember *merger;		/* of the merge, or NULL */
-	bool		merged;			/* are runs merged together? */
-	GsRanges   *ranges;			/* in READ */
+	GsMergeMember *merger;		/* of the merge; NULL if rows are in memory */
 } GsParticipant;
 
 /* ---- The team, in any process ---- */
