@@ -155,16 +155,12 @@ begin_memory(GsSort *sort, bool shared)
 /*
  * Choose where rows go: to a GPU session, or else to a memory sort, whose rows are sorted together
  * with those of other processes if these take part.  A process that will drop rows moves those
- * that it keeps to the others later.  'again' if rows have been lost.
+ * that it keeps to the others later.
  */
 static void
-begin_rows(GsSort *sort, bool again)
+begin_rows(GsSort *sort)
 {
-	bool		on_gpu = begin_gpu(sort);
-
-	if (!again)
-		begin_participant(sort);
-	if (on_gpu)
+	if (begin_gpu(sort))
 	{
 		sort->location = GS_ROWS_ON_GPU;
 		return;
@@ -208,7 +204,8 @@ gpusort_sort_begin(const GsSortSpec *spec)
 	MemoryContextRegisterResetCallback(context, callback);
 	INSTR_TIME_SET_CURRENT(sort->lap_start);
 	gpusort_cpu_sort_init(&sort->cpu, spec, context);
-	begin_rows(sort, false);
+	begin_participant(sort);
+	begin_rows(sort);
 	gpusort_sort_show_space(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;
@@ -250,7 +247,7 @@ gpusort_sort_restart(GsSort *sort)
 	sort->position = 0;
 	gpusort_sort_enter(sort, GS_SORT_ADDING);
 	caller = MemoryContextSwitchTo(sort->context);
-	begin_rows(sort, true);
+	begin_rows(sort);
 	MemoryContextSwitchTo(caller);
 	gpusort_sort_show_phase(sort, GS_PHASE_READING);
 	progress->rows_read = 0;
