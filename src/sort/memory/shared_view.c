@@ -35,7 +35,6 @@ struct GsRowClass
 	bool		null_keys;
 	uint32		nrows;
 	int			first_range;
-	int			nranges;
 	GsRangeSplitters *splitters;
 };
 
@@ -217,10 +216,9 @@ row_of_class(const GsShare *share, bool null_keys, uint32 i)
 
 /* Choose splitters for the ranges of a class, by a sample of its rows. */
 static void
-split_class(GsSharedView *view, GsRowClass *class)
+split_class(GsSharedView *view, GsRowClass *class, int nranges)
 {
-	uint32		count = Min(class->nrows,
-							(uint32) class->nranges * GPUSORT_SAMPLE_PER_RANGE);
+	uint32		count = Min(class->nrows, (uint32) nranges * GPUSORT_SAMPLE_PER_RANGE);
 	uint64	   *sample = palloc(count * sizeof(uint64));
 	uint64		before = 0;		/* rows of the processes before */
 	uint32		i = 0;
@@ -243,8 +241,7 @@ split_class(GsSharedView *view, GsRowClass *class)
 	}
 	class->splitters =
 		gpusort_range_splitters_create(view->spec, view->key_sort, view->store,
-									   &view->window, sample, count,
-									   class->nranges);
+									   &view->window, sample, count, nranges);
 	pfree(sample);
 }
 
@@ -271,6 +268,7 @@ split(GsSharedView *view)
 	for (int c = 0; c < NCLASSES; c++)
 	{
 		GsRowClass *class = &view->classes[c];
+		int			nranges;
 
 		class->null_keys = (c == 0) == nulls_first;
 		for (int p = 0; p < view->nshares; p++)
@@ -279,10 +277,9 @@ split(GsSharedView *view)
 		class->first_range = first_range;
 		if (class->nrows == 0)
 			continue;
-		class->nranges = 1 + (int) ((all_ranges - 1) * (uint64) class->nrows /
-									view->nrows);
-		first_range += class->nranges;
-		split_class(view, class);
+		nranges = 1 + (int) ((all_ranges - 1) * (uint64) class->nrows / view->nrows);
+		first_range += nranges;
+		split_class(view, class, nranges);
 		view->longest = Max(view->longest, class->nrows *
 							gpusort_range_splitters_longest(class->splitters));
 		view->places_keys |= !(view->complete && view->exact) &&
@@ -329,11 +326,8 @@ gpusort_shared_views_unite(GsSharedView *a, GsSharedView *b)
 
 	for (int c = 0; c < NCLASSES; c++)
 	{
-		int			nranges = unite_class(a, &a->classes[c], &b->classes[c]);
-
 		a->classes[c].first_range = b->classes[c].first_range = first_range;
-		a->classes[c].nranges = b->classes[c].nranges = nranges;
-		first_range += nranges;
+		first_range += unite_class(a, &a->classes[c], &b->classes[c]);
 	}
 	a->nranges = b->nranges = first_range;
 }
