@@ -210,6 +210,8 @@ SELECT sort_key('percentile_disc(0.5) WITHIN GROUP (ORDER BY few), mode() WITHIN
 	   sort_key('percentile_disc(0.5) WITHIN GROUP (ORDER BY few), percentile_disc(0.5) WITHIN GROUP (ORDER BY k)'),
 	   sort_key('percentile_disc(0.5) WITHIN GROUP (ORDER BY few), percentile_disc(0.6) WITHIN GROUP (ORDER BY few), percentile_disc(0.5) WITHIN GROUP (ORDER BY k)'),
 	   sort_key('mode() WITHIN GROUP (ORDER BY few), mode() WITHIN GROUP (ORDER BY s)', 'GROUP BY grp');
+-- one of many orders is not worth a sort
+SELECT n, (SELECT sort_key(string_agg(format('mode() WITHIN GROUP (ORDER BY few + %s)', i), ', ')) FROM generate_series(1, n) AS i) FROM (VALUES (16), (17)) AS v(n);
 DROP FUNCTION sort_key;
 -- rows are not reordered for these, because the order matters to another aggregate
 SELECT count_gpusorts('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f), sum(special) FROM agg_rows'),

@@ -67,6 +67,12 @@
 /* An order is chosen among this many at most: those that the first aggregates want. */
 #define MOST_ORDERS		32
 
+/*
+ * An order is not worth a path if its aggregates' own sorts cost a smaller part of those of all
+ * orders.
+ */
+#define LEAST_PART		0.06
+
 /* An order that aggregates want whose own sorts can be left out. */
 typedef struct GsAggOrder
 {
@@ -386,24 +392,30 @@ exprs_of(const PlannerInfo *root, const List *pathkeys, const List *orders)
 	return exprs;
 }
 
-/* Returns the order whose sorts cost most, of all orders in a list. */
+/* Returns the order whose sorts cost most, or NULL if they are too small a part of all. */
 static const GsAggOrder *
 most_expensive(const List *orders)
 {
-	const GsAggOrder *best = linitial(orders);
+	const GsAggOrder *best = NULL;
+	Cost		all = 0;
 	ListCell   *lc;
 
 	foreach(lc, orders)
-		if (((const GsAggOrder *) lfirst(lc))->own_sorts > best->own_sorts)
-		best = lfirst(lc);
-	return best;
+	{
+		const GsAggOrder *order = lfirst(lc);
+
+		all += order->own_sorts;
+		if (best == NULL || order->own_sorts > best->own_sorts)
+			best = order;
+	}
+	return best != NULL && best->own_sorts >= LEAST_PART * all ? best : NULL;
 }
 
 /*
  * Find the order of rows that makes most of the aggregates' own sorts
  * superfluous: that of the groups and then of aggregates.  If the planner has chosen it, it does
  * not cost these sorts anything.  'rows' and 'groups' are estimates.  Returns false if there is
- * none, or if rows must not be reordered for it, because the result of another
+ * none that is worth it, or if rows must not be reordered for it, because the result of another
  * aggregate depends on their order.
  */
 static bool
@@ -412,6 +424,7 @@ find_order(PlannerInfo *root, double rows, double groups,
 {
 	bool		is_chosen =
 		list_length(root->group_pathkeys) > GPUSORT_GROUPBY_PATHKEYS(root);
+	const GsAggOrder *dearest;
 	List	   *orders;
 
 	if (!is_chosen &&
@@ -420,12 +433,13 @@ find_order(PlannerInfo *root, double rows, double groups,
 		 list_length(GPUSORT_GROUP_CLAUSE(root))))
 		return false;
 	orders = find_orders(root, rows, groups);
-	if (!is_chosen && orders == NIL)
+	dearest = most_expensive(orders);
+	if (!is_chosen && dearest == NULL)
 		return false;
 	*order = is_chosen ? (GsAggOrder)
 	{
 		0
-	} : *most_expensive(orders);
+	} : *dearest;
 	order->pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys), order->pathkeys);
 	order->exprs = exprs_of(root, order->pathkeys, orders);
 	return true;
