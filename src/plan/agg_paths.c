@@ -424,7 +424,7 @@ find_order(PlannerInfo *root, double rows, double groups,
 {
 	bool		is_chosen =
 		list_length(root->group_pathkeys) > GPUSORT_GROUPBY_PATHKEYS(root);
-	const GsAggOrder *dearest;
+	const GsAggOrder *best;
 	List	   *orders;
 
 	if (!is_chosen &&
@@ -433,13 +433,13 @@ find_order(PlannerInfo *root, double rows, double groups,
 		 list_length(GPUSORT_GROUP_CLAUSE(root))))
 		return false;
 	orders = find_orders(root, rows, groups);
-	dearest = most_expensive(orders);
-	if (!is_chosen && dearest == NULL)
+	best = most_expensive(orders);
+	if (!is_chosen && best == NULL)
 		return false;
 	*order = is_chosen ? (GsAggOrder)
 	{
 		0
-	} : *dearest;
+	} : *best;
 	order->pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys), order->pathkeys);
 	order->exprs = exprs_of(root, order->pathkeys, orders);
 	return true;
