@@ -56,7 +56,7 @@ write_session(GsSort *sort, bool has_sorted)
 	{
 		gpusort_cpu_sort_begin_runs(&sort->cpu, gpusort_gpu_session_has_rest(session) ?
 									GS_REASON_DEVICE_MEMORY : GS_REASON_NONE);
-		sort->location = GS_ROWS_IN_RUNS;
+		gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 	}
 	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
 	return !has_sorted ||
@@ -80,7 +80,7 @@ sort_memory(GsSort *sort)
 {
 	gpusort_cpu_sort_sort(&sort->cpu);
 	if (sort->cpu.file != NULL)
-		sort->location = GS_ROWS_IN_RUNS;
+		gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 }
 
 /* Sort the rows of this process without those of others.  Returns false if they are lost. */
@@ -207,7 +207,7 @@ share_ranges(GsSort *sort)
 		s->ranges = merger_of(s) != NULL ?
 			gpusort_merge_member_open(merger_of(s), merger_of(s->second)) :
 			gpusort_shared_member_prepare(member_of(s), member_of(s->second), s->cpu.rows);
-		s->location = GS_ROWS_SHARED;
+		gpusort_sort_set_location(s, GS_ROWS_SHARED);
 	}
 	if (sort->second != NULL)
 		gpusort_ranges_pair(sort->ranges, sort->second->ranges);
@@ -359,7 +359,7 @@ write_shared_rows(GsSort *sort)
 	gpusort_cpu_sort_end_run(cpu, 0);
 	gpusort_cpu_sort_perform(cpu);
 	ExecDropSingleTupleTableSlot(slot);
-	sort->location = GS_ROWS_IN_RUNS;
+	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 }
 
 /* The processes have sorted their rows together. */

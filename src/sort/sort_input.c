@@ -392,7 +392,7 @@ gpusort_sort_write_memory(GsSort *sort, GsReason reason)
 	begin_runs(sort, reason);
 	gpusort_cpu_sort_write_rows(&sort->cpu);
 	gpusort_cpu_sort_limit_runs(&sort->cpu);
-	sort->location = GS_ROWS_IN_RUNS;
+	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 }
 
 /* Memory has refused a row: let its rows, and those that follow, go to disk. */
@@ -439,7 +439,7 @@ leave_session(GsSort *sort)
 	ExecDropSingleTupleTableSlot(slot);
 	if (gpusort_gpu_session_failure(session) == GS_REASON_SERVICE_LOST)
 		return false;
-	sort->location = GS_ROWS_IN_RUNS;
+	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 	return true;
 }
 

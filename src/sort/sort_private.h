@@ -127,6 +127,9 @@ struct GsSort
 /* Go to another state. */
 extern void gpusort_sort_enter(GsSort *sort, GsSortState state);
 
+/* The rows have moved. */
+extern void gpusort_sort_set_location(GsSort *sort, GsRowLocation location);
+
 /*
  * Returns 'kept', which says whether the rows are still there.  If they are not, the sort
  * is lost, and other processes do not wait for it.

@@ -3,8 +3,8 @@
  * sort_state.c
  *		The state of a sort, what it shows while it runs, and what it reports in the end.
  *
- * The other files of the facade call this when the state changes or rows are lost, and when a phase
- * begins.  It raises an error if a change is not among those drawn in sort_private.h.
+ * The other files of the facade call this when rows have moved or are lost, and when a phase
+ * begins.  It raises an error if a move is not among those drawn in sort_private.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,6 +39,32 @@ gpusort_sort_enter(GsSort *sort, GsSortState state)
 	if (!is_next_state(sort->state, state))
 		elog(ERROR, "a sort cannot go from state %d to %d", sort->state, state);
 	sort->state = state;
+}
+
+/* Can rows move between these locations?  See sort_private.h. */
+static bool
+is_next_location(GsRowLocation from, GsRowLocation to)
+{
+	switch (to)
+	{
+		case GS_ROWS_ON_GPU:
+		case GS_ROWS_IN_MEMORY:
+			return false;
+		case GS_ROWS_IN_RUNS:
+			return true;
+		case GS_ROWS_SHARED:
+			return from == GS_ROWS_IN_MEMORY || from == GS_ROWS_IN_RUNS;
+	}
+	return false;
+}
+
+void
+gpusort_sort_set_location(GsSort *sort, GsRowLocation location)
+{
+	if (!is_next_location(sort->location, location))
+		elog(ERROR, "rows of a sort cannot move from location %d to %d",
+			 sort->location, location);
+	sort->location = location;
 }
 
 /* ----------------------------------------------------------------
