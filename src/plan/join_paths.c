@@ -457,23 +457,15 @@ charge_merge(const RelOptInfo *joinrel, MergePath *merge)
 		cpu_operator_cost * MERGE_ROW_COST * (outer_rows + inner_rows);
 }
 
-/* Set the cost of a partial path so that it is preferred to 'best'. */
-static void
-prefer_partial(Path *path, const Path *best)
-{
-	path->total_cost = Min(path->total_cost, best->total_cost * GPUSORT_CHEAPER);
-	path->startup_cost = Min(path->startup_cost, path->total_cost);
-}
-
 /*
- * Add a partial path that merges such sorts, and a Gather of it if that takes clearly less time
+ * Add a partial path that merges these sorts, and a Gather of it if that takes clearly less time
  * than any other way.
  */
 static void
-add_divided_merge(PlannerInfo *root, RelOptInfo *joinrel, MergePath *merge)
+add_divided_merge(PlannerInfo *root, RelOptInfo *joinrel, MergePath *merge, Path *const sorts[2])
 {
 	Path	   *best = linitial(joinrel->pathlist);
-	const Path *partial = gpusort_cost_partial_path(joinrel);
+	Path	   *partial = gpusort_cost_partial_path(joinrel);
 	Cost		other = best->total_cost + gpusort_cost_hash_misses(best);
 	MergePath  *copy = makeNode(MergePath);
 	Path	   *path = &copy->jpath.path;
@@ -491,7 +483,7 @@ add_divided_merge(PlannerInfo *root, RelOptInfo *joinrel, MergePath *merge)
 
 		other = Min(other, time + parallel_setup_cost);
 		if (gpusort_divided_is_better(path->total_cost * gpusort_divided_share(root, path), time))
-			prefer_partial(path, partial);
+			gpusort_cost_prefer_sort(path, sorts, partial);
 	}
 	add_partial_path(joinrel, path);
 	gpusort_divided_path_add(root, joinrel, &merge->jpath.path, &merge->jpath.path, 0,
@@ -509,7 +501,7 @@ add_divided_path(const GsJoin *join)
 	if (list_length(order.clauses) == list_length(order.keys[0]) &&
 		gpusort_divided_pair_paths(join->root, rels, order.keys, sorts))
 		add_divided_merge(join->root, join->joinrel,
-						  merge_path(join, &order, sorts[0], sorts[1]));
+						  merge_path(join, &order, sorts[0], sorts[1]), sorts);
 }
 
 /*

@@ -445,7 +445,11 @@ gpusort_cost_hash_misses(const Path *path)
 static Cost
 cost_below(const Path *sort)
 {
-	return sort != NULL ? ((const SortPath *) sort)->subpath->total_cost : 0;
+	if (sort == NULL)
+		return 0;
+	if (IsA(sort, CustomPath))	/* a divided sort, whose child is a Sort */
+		sort = linitial(((const CustomPath *) sort)->custom_paths);
+	return ((const SortPath *) sort)->subpath->total_cost;
 }
 
 /* Returns the cost of a sort without its input. */

@@ -83,6 +83,13 @@ divided('off', $join, '', 'SET pg_gpusort.debug_divide = off');
 divided('few rows', "$join", '', 'RESET pg_gpusort.debug_divide', 'RESET parallel_setup_cost', 'RESET parallel_tuple_cost',
 	'SET pg_gpusort.min_rows = 100000');
 
+# A merge join that is preferred to a hash join, below a partial aggregate.
+my ($startup, $total, $outer, $inner) =
+	$node->safe_psql('postgres', "$parallel; EXPLAIN SELECT visits.page, count(*) FROM visits JOIN orders USING (who) GROUP BY visits.page") =~
+	/Merge Join  \(cost=([\d.]+)\.\.([\d.]+).*?\(GpuSort\)  \(cost=[\d.]+\.\.([\d.]+).*?Materialize  \(cost=[\d.]+\.\.([\d.]+)/s;
+cmp_ok($total, '>', $outer + $inner, 'a merge join costs more than its inputs');
+cmp_ok($total, '>', $startup, 'and takes some time to return its rows');
+
 # ---- Rows ----
 
 my %queries;
