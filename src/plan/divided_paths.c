@@ -226,25 +226,38 @@ gpusort_is_divided_by(PlannerInfo *root, const Path *path, List *pathkeys)
 		gpusort_count_columns_of(division, pathkeys) == list_length(division);
 }
 
+/* Returns what the planner does not charge of a hash join that is the input of a sort. */
+static Cost
+misses_of(const Path *input)
+{
+	if (IsA(input, ProjectionPath))
+		input = ((const ProjectionPath *) input)->subpath;
+	return gpusort_cost_hash_misses(input);
+}
+
 Path *
 gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
 						  List *pathkeys, int divided)
 {
 	Path	   *best = make_sort(root, rel, partial, rows, pathkeys, divided, false);
+	Cost		cost = best != NULL ? best->total_cost + misses_of(partial) : 0;
 	ListCell   *lc;
 
 	foreach(lc, partial->parent->partial_pathlist)
 	{
-		Path	   *path = lfirst(lc);
+		Path	   *input = lfirst(lc);
+		Path	   *path;
 
-		if (!gpusort_is_divided_by(root, path, list_copy_head(pathkeys, divided)))
+		if (!gpusort_is_divided_by(root, input, list_copy_head(pathkeys, divided)))
 			continue;
 
-
 		/* Aggregates recognize only a sort that is not incremental. */
-		path = gpusort_sort_of_process(root, rel, path, pathkeys, list_length(pathkeys) == divided);
-		if (best == NULL || path->total_cost < best->total_cost)
+		path = gpusort_sort_of_process(root, rel, input, pathkeys, list_length(pathkeys) == divided);
+		if (best == NULL || path->total_cost + misses_of(input) < cost)
+		{
 			best = path;
+			cost = path->total_cost + misses_of(input);
+		}
 	}
 	return best;
 }

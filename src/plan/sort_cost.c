@@ -390,16 +390,20 @@ gpusort_cost_in_memory(const Path *sort_path)
 	return gpusort_sort_candidate_fits(&candidate);
 }
 
+/* Returns the size of a hash table, of which a part may be on disk. */
+static double
+table_bytes(double rows, int width)
+{
+	return rows * (HASH_ENTRY_BYTES + width);
+}
+
 /*
- * Returns the cost of the cache misses of 'accesses' accesses to a hash table
- * of 'rows' rows.
+ * Returns the cost of the cache misses of 'accesses' accesses to a hash table of which 'bytes' are
+ * in memory at a time.
  */
 static Cost
-miss_cost(double accesses, double rows, int width)
+miss_cost(double accesses, double bytes)
 {
-	double		bytes = Min(rows * (HASH_ENTRY_BYTES + width),
-							(double) get_hash_memory_limit());
-
 	if (bytes <= HASH_CACHE_BYTES)
 		return 0;
 	return cpu_operator_cost * accesses * HASH_MISS_COST *
@@ -409,6 +413,8 @@ miss_cost(double accesses, double rows, int width)
 Cost
 gpusort_cost_hash_misses(const Path *path)
 {
+	double		limit = get_hash_memory_limit();
+
 	if (path->param_info != NULL)
 		return 0;
 	if (IsA(path, AggPath))
@@ -416,8 +422,8 @@ gpusort_cost_hash_misses(const Path *path)
 		const AggPath *agg = (const AggPath *) path;
 
 		if (agg->aggstrategy == AGG_HASHED && agg->aggsplit == AGGSPLIT_SIMPLE)
-			return miss_cost(agg->subpath->rows, agg->numGroups,
-							 path->pathtarget->width);
+			return miss_cost(agg->subpath->rows,
+							 Min(table_bytes(agg->numGroups, path->pathtarget->width), limit));
 	}
 	else if (IsA(path, SetOpPath) && ((const SetOpPath *) path)->strategy == SETOP_HASHED)
 	{
@@ -427,16 +433,19 @@ gpusort_cost_hash_misses(const Path *path)
 
 		foreach(lc, GPUSORT_SETOP_INPUTS(setop))
 			rows += ((const Path *) lfirst(lc))->rows;
-		return miss_cost(rows, setop->numGroups, path->pathtarget->width) +
+		return miss_cost(rows,
+						 Min(table_bytes(setop->numGroups, path->pathtarget->width), limit)) +
 			cpu_operator_cost * HASH_SETOP_ROW_COST * rows;
 	}
 	else if (IsA(path, HashPath))
 	{
-		const		JoinPath *join = (const JoinPath *) path;
+		const HashPath *hash = (const HashPath *) path;
+		const Path *inner = hash->jpath.innerjoinpath;
 
-		return miss_cost(join->outerjoinpath->rows + join->innerjoinpath->rows,
-						 join->innerjoinpath->rows,
-						 join->innerjoinpath->pathtarget->width);
+		/* Processes that share a table have the rows of all of them in it. */
+		return miss_cost(hash->jpath.outerjoinpath->rows + inner->rows,
+						 table_bytes(hash->inner_rows_total / Max(hash->num_batches, 1),
+									 inner->pathtarget->width));
 	}
 	return 0;
 }

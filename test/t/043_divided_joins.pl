@@ -90,6 +90,18 @@ my ($startup, $total, $outer, $inner) =
 cmp_ok($total, '>', $outer + $inner, 'a merge join costs more than its inputs');
 cmp_ok($total, '>', $startup, 'and takes some time to return its rows');
 
+# A hash table that processes share has the rows of all of them, and so many wait for memory; the pages of these tables have few rows.
+$node->safe_psql('postgres', q{CREATE TABLE ones AS SELECT g AS id, hashint4(g) % 1000 AS v, repeat('x', 30) AS note FROM generate_series(1, 20000) g;
+	CREATE TABLE twos AS TABLE ones;
+	ANALYZE ones, twos;
+	UPDATE pg_class SET reltuples = 900000, relpages = pg_relation_size(oid) / current_setting('block_size')::int WHERE relname IN ('ones', 'twos')});
+my @large = ('RESET pg_gpusort.debug_divide', 'RESET parallel_setup_cost', 'RESET parallel_tuple_cost', 'RESET enable_nestloop',
+	'SET pg_gpusort.min_rows = -1', 'SET max_parallel_workers_per_gather = 2');
+divided('rows of a join in an order', 'SELECT ones.*, twos.* FROM ones JOIN twos USING (id) ORDER BY ones.v, twos.note',
+	'ones.id; twos.id; twos.id; ones.id', @large);
+divided('groups of the key of a join on disk', 'SELECT id, count(*), max(twos.note) FROM ones JOIN twos USING (id) GROUP BY id',
+	'ones.id; twos.id; twos.id; ones.id', @large, q{SET work_mem = '4MB'});
+
 # ---- Rows ----
 
 my %queries;
