@@ -38,8 +38,8 @@
  * What it takes to send a row through a Gather, in the units of sort_eligibility.h.  The planner
  * charges 40.
  */
-#define QUEUE_ROW_COST		6.0
-#define QUEUE_BYTE_COST		0.03
+#define QUEUE_ROW_COST		3.0
+#define QUEUE_BYTE_COST		0.06
 
 /* A divided sort is used if it takes at most this part of the time of the planner's best path. */
 #define MOST_TIME			0.8
