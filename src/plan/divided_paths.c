@@ -600,11 +600,11 @@ gpusort_sorted_for_query(const PlannerInfo *root, const Path *path)
 }
 
 void
-gpusort_sorted_node_add(const GsSortedNode *node, Path *path, Path *best)
+gpusort_sorted_node_add(const GsSortedNode *node, Path *path, Cost more, Path *best)
 {
-	bool		divided =
-		gpusort_sorted_node_divide(node, path != NULL && path->total_cost < best->total_cost ?
-								   path : best, 0);
+	bool		cheaper = path != NULL && path->total_cost < best->total_cost;
+	bool		divided = gpusort_sorted_node_divide(node, cheaper ? path : best,
+													 cheaper ? more : 0);
 
 	if (path != NULL && (!divided || gpusort_sorted_for_query(node->root, path)))
 		add_path(node->rel, path);

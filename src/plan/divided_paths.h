@@ -69,9 +69,9 @@ extern bool gpusort_sorted_for_query(const PlannerInfo *root, const Path *path);
 
 /*
  * Add 'path', made as above, or NULL, unless one over a divided sort is better and needs no other
- * sort above.  'best' is the planner's best path.
+ * sort above.  It takes so much 'more' than it is charged.  'best' is the planner's best path.
  */
-extern void gpusort_sorted_node_add(const GsSortedNode *node, Path *path, Path *best);
+extern void gpusort_sorted_node_add(const GsSortedNode *node, Path *path, Cost more, Path *best);
 
 /*
  * Returns by how many of the columns of GROUP BY, which are the first sort keys, a sort of

@@ -439,7 +439,7 @@ gpusort_cost_hash_misses(const Path *path)
 	}
 	else if (IsA(path, HashPath))
 	{
-		const HashPath *hash = (const HashPath *) path;
+		const		HashPath *hash = (const HashPath *) path;
 		const Path *inner = hash->jpath.innerjoinpath;
 
 		/* Processes that share a table have the rows of all of them in it. */

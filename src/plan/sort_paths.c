@@ -487,25 +487,34 @@ group_node(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
 	return node;
 }
 
-/* Add a path that groups rows which are sorted in one process, or by several together. */
-static void
+/*
+ * Add a path that groups rows which are sorted in one process, or by several together.  Returns how
+ * much more the best path takes than it is charged, if that is it.
+ */
+static Cost
 add_group_path(const GsSortedNode *node)
 {
 	PlannerInfo *root = node->root;
 	AggClauseCosts costs = {0};
 	Path	   *sort;
 	Path	   *path;
+	Cost		time;
+	Cost		more;
 
 	if (node->pathkeys == NIL || GPUSORT_GROUP_CLAUSE(root) == NIL ||
 		pathkeys_contained_in(node->pathkeys, node->input->pathkeys))
-		return;
+		return 0;
 	path = gpusort_sorted_node_path(node, &sort);
 	if (path == NULL)
-		return;
+		return 0;
 	if (root->parse->hasAggs)
 		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
-	if (prefer_to_hash_table(root, path, sort, linitial(node->rel->pathlist), &costs))
-		add_path(node->rel, path);
+	time = path->total_cost;
+	if (!prefer_to_hash_table(root, path, sort, linitial(node->rel->pathlist), &costs))
+		return 0;
+	more = time - path->total_cost;
+	add_path(node->rel, path);
+	return linitial(node->rel->pathlist) == path ? more : 0;
 }
 
 /*
@@ -526,7 +535,7 @@ add_path_of_sets(GsSortedNode *node, const GroupingSetsPath * sets)
 	node->groups = sets->path.rows;
 	node->make = make_sets;
 	node->extra = unconstify(GroupingSetsPath *, sets);
-	gpusort_sorted_node_add(node, gpusort_sorted_node_path(node, &sort),
+	gpusort_sorted_node_add(node, gpusort_sorted_node_path(node, &sort), 0,
 							linitial(node->rel->pathlist));
 }
 
@@ -535,6 +544,7 @@ add_group_paths(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_re
 				GroupPathExtraData *extra)
 {
 	GsSortedNode node;
+	Cost		more;
 
 	if (!may_sort_groups(grouped_rel, extra))
 		return;
@@ -544,9 +554,9 @@ add_group_paths(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_re
 		add_path_of_sets(&node, sorted_sets(grouped_rel));
 		return;
 	}
-	add_group_path(&node);
+	more = add_group_path(&node);
 	if (!gpusort_agg_paths_add(&node))
-		gpusort_sorted_node_divide(&node, linitial(grouped_rel->pathlist), 0);
+		gpusort_sorted_node_divide(&node, linitial(grouped_rel->pathlist), more);
 }
 
 static void
@@ -559,6 +569,7 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 											list_length(pathkeys), best->rows);
 	Path	   *path = NULL;
 	Path	   *sort;
+	Cost		more = 0;
 
 	if (pathkeys == NIL ||
 		!grouping_is_sortable(root->parse->distinctClause))
@@ -573,10 +584,13 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 		path = gpusort_sorted_node_path(&node, &sort);
 		if (path == NULL)
 			return;
+		more = path->total_cost;
 		if (!prefer_to_hash_table(root, path, sort, best, NULL))
 			path = NULL;
+		else
+			more -= path->total_cost;
 	}
-	gpusort_sorted_node_add(&node, path, best);
+	gpusort_sorted_node_add(&node, path, more, best);
 }
 
 /* Charge a path above a table, or a scan of it, what the scan of a whole index takes. */

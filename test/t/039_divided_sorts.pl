@@ -105,12 +105,17 @@ divided('windows by other columns of the groups', 'SELECT who, rank() OVER (PART
 divided('windows by a column that has frequent values', 'SELECT rank() OVER (PARTITION BY skewed ORDER BY sum(id)) FROM visits
 	GROUP BY skewed, page', 'skewed; skewed, page');
 divided('a column of which half of the rows are equal', 'SELECT DISTINCT skewed FROM visits', '', 'RESET pg_gpusort.debug_divide');
-# All rows pass the Gather, many at a time.  There are as many as the catalog says.
+# Rows pass the Gather many at a time.  There are as many as the catalog says, and a tenth of them are different in the second table.
 $node->safe_psql('postgres', q{CREATE TABLE different AS SELECT g AS id FROM generate_series(1, 20000) g;
-	ANALYZE different;
-	UPDATE pg_class SET reltuples = 1000000, relpages = pg_relation_size(oid) / current_setting('block_size')::int WHERE relname = 'different'});
-divided('distinct rows that all differ', 'SELECT DISTINCT id FROM different', 'id', 'RESET pg_gpusort.debug_divide', 'RESET parallel_setup_cost',
-	'RESET parallel_tuple_cost', 'SET pg_gpusort.min_rows = -1', 'SET max_parallel_workers_per_gather = 8');
+	CREATE TABLE alike AS SELECT g::int8 AS id, 'page ' || g % 1000 AS page, g % 5 AS kind FROM generate_series(1, 20000) g;
+	ALTER TABLE alike ALTER id SET (n_distinct = -0.1);
+	ALTER TABLE alike SET (parallel_workers = 8);
+	ANALYZE different, alike;
+	UPDATE pg_class SET reltuples = 1000000, relpages = pg_relation_size(oid) / current_setting('block_size')::int
+		WHERE relname IN ('different', 'alike')});
+my @large = ('RESET pg_gpusort.debug_divide', 'RESET parallel_setup_cost', 'RESET parallel_tuple_cost', 'SET pg_gpusort.min_rows = -1');
+divided('distinct rows that all differ', 'SELECT DISTINCT id FROM different', 'id', @large, 'SET max_parallel_workers_per_gather = 8');
+divided('distinct rows that would be preferred to a hash table', 'SELECT DISTINCT id, page, kind FROM alike', 'id, page, kind', @large);
 divided('a UNION', 'SELECT who FROM visits UNION SELECT page FROM visits', '');
 divided('an INTERSECT', 'SELECT who, page FROM visits INTERSECT SELECT page, who FROM visits', '');
 
