@@ -252,7 +252,8 @@ gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, dou
 			continue;
 
 		/* Aggregates recognize only a sort that is not incremental. */
-		path = gpusort_sort_of_process(root, rel, input, pathkeys, list_length(pathkeys) == divided);
+		path = gpusort_sort_of_process(root, rel, input, pathkeys,
+									   list_length(pathkeys) == divided);
 		if (best == NULL || path->total_cost + misses_of(input) < cost)
 		{
 			best = path;
