@@ -35,8 +35,8 @@
 #include "settings.h"
 
 /*
- * What it takes to send a row through a Gather, in the units of sort_eligibility.h.  The planner
- * charges 40.
+ * What it takes to send a row through a Gather, among others in a message, in the units of
+ * sort_eligibility.h.  The planner charges 40.
  */
 #define QUEUE_ROW_COST		3.0
 #define QUEUE_BYTE_COST		0.06
@@ -226,13 +226,18 @@ gpusort_is_divided_by(PlannerInfo *root, const Path *path, List *pathkeys)
 		gpusort_count_columns_of(division, pathkeys) == list_length(division);
 }
 
+/* Returns the path that computes the rows of which another one may compute expressions. */
+static const Path *
+below_projection(const Path *path)
+{
+	return IsA(path, ProjectionPath) ? ((const ProjectionPath *) path)->subpath : path;
+}
+
 /* Returns what the planner does not charge of a hash join that is the input of a sort. */
 static Cost
 misses_of(const Path *input)
 {
-	if (IsA(input, ProjectionPath))
-		input = ((const ProjectionPath *) input)->subpath;
-	return gpusort_cost_hash_misses(input);
+	return gpusort_cost_hash_misses(below_projection(input));
 }
 
 Path *
@@ -558,7 +563,7 @@ gpusort_sorted_node_path(const GsSortedNode *node, Path **sort)
 static Cost
 cost_of_best(const GsSortedNode *node, const Path *best, double process_rows)
 {
-	const Path *path = IsA(best, ProjectionPath) ? ((const ProjectionPath *) best)->subpath : best;
+	const Path *path = below_projection(best);
 	bool		parallel = IsA(path, AggPath) &&
 		((const AggPath *) path)->aggsplit != AGGSPLIT_SIMPLE;
 

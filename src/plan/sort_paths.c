@@ -488,17 +488,17 @@ group_node(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
 }
 
 /*
- * Add a path that groups rows which are sorted in one process, or by several together.  Returns how
- * much more the best path takes than it is charged, if that is it.
+ * Add a path that groups rows which are sorted in one process, or by several together.  If it is
+ * the best one, returns how much more it takes than it is charged.
  */
 static Cost
 add_group_path(const GsSortedNode *node)
 {
 	PlannerInfo *root = node->root;
 	AggClauseCosts costs = {0};
+	Path	   *best = linitial(node->rel->pathlist);
 	Path	   *sort;
 	Path	   *path;
-	Cost		time;
 	Cost		more;
 
 	if (node->pathkeys == NIL || GPUSORT_GROUP_CLAUSE(root) == NIL ||
@@ -509,12 +509,12 @@ add_group_path(const GsSortedNode *node)
 		return 0;
 	if (root->parse->hasAggs)
 		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
-	time = path->total_cost;
-	if (!prefer_to_hash_table(root, path, sort, linitial(node->rel->pathlist), &costs))
+	more = path->total_cost;
+	if (!prefer_to_hash_table(root, path, sort, best, &costs))
 		return 0;
-	more = time - path->total_cost;
+	more = path->total_cost < best->total_cost ? more - path->total_cost : 0;
 	add_path(node->rel, path);
-	return linitial(node->rel->pathlist) == path ? more : 0;
+	return more;
 }
 
 /*

@@ -105,6 +105,7 @@ divided('windows by other columns of the groups', 'SELECT who, rank() OVER (PART
 divided('windows by a column that has frequent values', 'SELECT rank() OVER (PARTITION BY skewed ORDER BY sum(id)) FROM visits
 	GROUP BY skewed, page', 'skewed; skewed, page');
 divided('a column of which half of the rows are equal', 'SELECT DISTINCT skewed FROM visits', '', 'RESET pg_gpusort.debug_divide');
+
 # Rows pass the Gather many at a time.  There are as many as the catalog says, and a tenth of them are different in the second table.
 $node->safe_psql('postgres', q{CREATE TABLE different AS SELECT g AS id FROM generate_series(1, 20000) g;
 	CREATE TABLE alike AS SELECT g::int8 AS id, 'page ' || g % 1000 AS page, g % 5 AS kind FROM generate_series(1, 20000) g;

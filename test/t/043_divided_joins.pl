@@ -90,7 +90,7 @@ my ($startup, $total, $outer, $inner) =
 cmp_ok($total, '>', $outer + $inner, 'a merge join costs more than its inputs');
 cmp_ok($total, '>', $startup, 'and takes some time to return its rows');
 
-# A hash table that processes share has the rows of all of them, and so many wait for memory; the pages of these tables have few rows.
+# A hash table that processes share has the rows of all of them, and is slow if it is large, as these are by the catalog.
 $node->safe_psql('postgres', q{CREATE TABLE ones AS SELECT g AS id, hashint4(g) % 1000 AS v, repeat('x', 30) AS note FROM generate_series(1, 20000) g;
 	CREATE TABLE twos AS TABLE ones;
 	ANALYZE ones, twos;
