@@ -46,6 +46,12 @@ EXPLAIN (COSTS OFF) SELECT many, count(*), sum(id) FROM facts GROUP BY many;
 EXPLAIN (COSTS OFF) SELECT few, count(*) FROM facts GROUP BY few;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM facts;
 SELECT check_rows('SELECT many, count(*) AS c, sum(id) AS s, avg(d) AS a FROM facts GROUP BY many');
+-- a hash table with the states of aggregates needs more memory
+CREATE TABLE sold AS SELECT many % 25000 AS customer, d::numeric AS total FROM facts;
+ANALYZE sold;
+EXPLAIN (COSTS OFF) SELECT customer, count(total) FROM sold GROUP BY customer;
+EXPLAIN (COSTS OFF) SELECT customer, sum(total) FROM sold GROUP BY customer;
+SELECT check_rows('SELECT customer, sum(total) AS s FROM sold GROUP BY customer');
 -- no aggregate, a condition on groups, several columns, an aggregate that sorts
 EXPLAIN (COSTS OFF) SELECT many, other FROM facts GROUP BY many, other;
 EXPLAIN (COSTS OFF) SELECT many, few, max(d) FROM facts GROUP BY many, few HAVING max(d) > 50;

@@ -70,6 +70,12 @@
 #define HASH_ENTRY_BYTES	60
 
 /*
+ * How many times more memory the states of aggregates take than the planner expects: an allocation
+ * is rounded up to a power of two.
+ */
+#define STATE_ROUNDING		2
+
+/*
  * What a HashSetOp takes to look up a row in a table that fits in the cache, in addition to what
  * the planner charges and to what a SetOp takes to compare sorted rows, in the same units.
  */
@@ -392,7 +398,7 @@ gpusort_cost_in_memory(const Path *sort_path)
 
 /* Returns the size of a hash table, of which a part may be on disk. */
 static double
-table_bytes(double rows, int width)
+table_bytes(double rows, double width)
 {
 	return rows * (HASH_ENTRY_BYTES + width);
 }
@@ -423,7 +429,8 @@ gpusort_cost_hash_misses(const Path *path)
 
 		if (agg->aggstrategy == AGG_HASHED && agg->aggsplit == AGGSPLIT_SIMPLE)
 			return miss_cost(agg->subpath->rows,
-							 Min(table_bytes(agg->numGroups, path->pathtarget->width), limit));
+							 Min(table_bytes(agg->numGroups, path->pathtarget->width +
+											 STATE_ROUNDING * agg->transitionSpace), limit));
 	}
 	else if (IsA(path, SetOpPath) && ((const SetOpPath *) path)->strategy == SETOP_HASHED)
 	{
