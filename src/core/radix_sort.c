@@ -35,6 +35,8 @@
 
 #include <string.h>
 
+#include "core/prefetch.h"
+
 /* Bits of a digit when entries are moved in main memory, and in the cache. */
 #define DIGIT_BITS			8
 #define DIGIT_BINS			(1 << DIGIT_BITS)
@@ -72,18 +74,6 @@
  * the order of their numbers.
  */
 #define PREFETCH_DISTANCE	32
-
-/*
- * Prefetch the key of a later row, if the rows have an order of their own.
- * This is a macro because gcc assumes that a function that only prefetches has
- * no effect, and removes its calls.
- */
-#define PREFETCH_KEY(sorter, source, i, count) \
-	do { \
-		if ((source) != NULL && (i) + PREFETCH_DISTANCE < (count)) \
-			__builtin_prefetch(source_key(sorter, source, \
-										  (i) + PREFETCH_DISTANCE)); \
-	} while (0)
 
 /* Arguments that all steps of one sort share. */
 typedef struct Sorter
@@ -150,6 +140,14 @@ static inline const uint64_t *
 source_key(const Sorter *sorter, const uint64_t *source, size_t i)
 {
 	return gpusort_key_of_row(sorter->keys, source_row(source, i));
+}
+
+/* Prefetch the key of a later row, if the rows have an order of their own. */
+static inline void
+prefetch_key(const Sorter *sorter, const uint64_t *source, size_t i, size_t count)
+{
+	if (source != NULL && i + PREFETCH_DISTANCE < count)
+		gpusort_prefetch(source_key(sorter, source, i + PREFETCH_DISTANCE));
 }
 
 /* Returns how many bits are set in the words. */
@@ -245,7 +243,7 @@ collect_block(const Sorter *sorter, const uint64_t *source, size_t count, Block 
 	{
 		const uint64_t *key = source_key(sorter, source, i);
 
-		PREFETCH_KEY(sorter, source, i, count);
+		prefetch_key(sorter, source, i, count);
 		for (unsigned w = 0; w < words; w++)
 		{
 			any[w] |= key[w];
@@ -356,7 +354,7 @@ load_entries(const Sorter *sorter, const GsKeyWindow *window,
 			uint32_t	row = source_row(source, i);
 			uint32_t	value;
 
-			PREFETCH_KEY(sorter, source, i, count);
+			prefetch_key(sorter, source, i, count);
 			value = gpusort_key_window_value(window, gpusort_key_of_row(sorter->keys, row));
 			loaded[i] = make_entry(value, row);
 			ascending &= value >= previous;
@@ -572,6 +570,13 @@ insertion_sort(const Sorter *sorter, uint64_t *entries, size_t count)
 	}
 }
 
+/* Has the next entry the same value? */
+static inline bool
+in_same_run(const uint64_t *entry)
+{
+	return gpusort_entry_value(entry[0]) == gpusort_entry_value(entry[1]);
+}
+
 /*
  * Sort each group of entries with equal values of the most significant window.
  */
@@ -579,24 +584,25 @@ static void
 finish_runs(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 			size_t count)
 {
-	size_t		next_look = 0;
+	size_t		start = 0;
 
-	for (size_t start = 0; start < count;)
+	for (size_t i = 0; i < count; i++)
 	{
-		uint32_t	value = gpusort_entry_value(entries[start]);
-		size_t		end = start + 1;
+		size_t		later = i + PREFETCH_DISTANCE;
 
-		if (start >= next_look)
-		{
+		if (i % LOOK_INTERVAL == 0)
 			look(sorter);
-			next_look = start + LOOK_INTERVAL;
+		if (later + 1 < count && in_same_run(entries + later))
+		{
+			gpusort_prefetch(entry_key(sorter, entries[later]));
+			gpusort_prefetch(entry_key(sorter, entries[later + 1]));
 		}
-		while (end < count && gpusort_entry_value(entries[end]) == value)
-			end++;
-		if (end - start > 1)
+		if (i + 1 < count && in_same_run(entries + i))
+			continue;
+		if (i > start)
 			sort_range(sorter, entries + start, entries + start, scratch,
-					   end - start);
-		start = end;
+					   i + 1 - start);
+		start = i + 1;
 	}
 }
 

@@ -26,6 +26,7 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
+#include "core/prefetch.h"
 #include "heap/heap_blocks.h"
 #include "heap/heap_columns.h"
 #include "heap/page_scan.h"
@@ -266,8 +267,8 @@ gpusort_page_scan_next(GsPageScan *scan)
 	if (unlikely(scan->next_tuple == scan->ntuples) && !next_page(scan))
 		return NULL;
 	if (scan->next_tuple + PREFETCH_TUPLES < scan->ntuples)
-		__builtin_prefetch(PageGetItem(scan->page,
-									   nth_item(scan, scan->next_tuple + PREFETCH_TUPLES)));
+		gpusort_prefetch(PageGetItem(scan->page,
+									 nth_item(scan, scan->next_tuple + PREFETCH_TUPLES)));
 	gpusort_work_add(GPUSORT_WORK_ROW);
 	item = nth_item(scan, scan->next_tuple++);
 	tuple = (HeapTupleHeader) PageGetItem(scan->page, item);

@@ -14,6 +14,7 @@
 #include "executor/executor.h"
 #include "utils/memutils.h"
 
+#include "core/prefetch.h"
 #include "key/distrust.h"
 #include "sort/base/group_keys.h"
 #include "sort/base/sort_stats.h"
@@ -288,13 +289,13 @@ read_span(GsSort *sort, TupleTableSlot *slot)
 	if (span->addresses == NULL)
 	{
 		span->first += span->row_bytes > 0 ? span->row_bytes : *span->lengths++;
-		__builtin_prefetch(row + GPUSORT_PLACE_BYTES_AHEAD);
+		gpusort_prefetch(row + GPUSORT_PLACE_BYTES_AHEAD);
 	}
 	else if (span->nrows > 0)
 	{
 		span->first = *++span->addresses;
 		if (span->nrows > GPUSORT_PLACE_ROWS_AHEAD)
-			__builtin_prefetch(span->addresses[GPUSORT_PLACE_ROWS_AHEAD]);
+			gpusort_prefetch(span->addresses[GPUSORT_PLACE_ROWS_AHEAD]);
 	}
 	gpusort_row_format_read_fast(format, row, bitmap, slot->tts_values, slot->tts_isnull);
 }

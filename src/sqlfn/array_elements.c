@@ -14,6 +14,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "core/prefetch.h"
 #include "sqlfn/arrays.h"
 
 /*
@@ -136,8 +137,8 @@ gather_length(const GsArrayElements *elements, const uint64 *order, char *dest, 
 		for (int i = start; i < end; i++)
 		{
 			if (i + PREFETCH_DISTANCE < count)
-				__builtin_prefetch(elements->data +
-								   (uint32) order[i + PREFETCH_DISTANCE] * length);
+				gpusort_prefetch(elements->data +
+								 (uint32) order[i + PREFETCH_DISTANCE] * length);
 			gpusort_work_add(length);
 			memcpy(dest + i * length, elements->data + (uint32) order[i] * length, length);
 		}
@@ -186,13 +187,13 @@ gather_variable(const GsArrayElements *elements, const uint64 *order,
 
 		CHECK_FOR_INTERRUPTS();
 		if (i + 2 * PREFETCH_DISTANCE < count)
-			__builtin_prefetch(&offsets[(uint32) order[i + 2 * PREFETCH_DISTANCE]]);
+			gpusort_prefetch(&offsets[(uint32) order[i + 2 * PREFETCH_DISTANCE]]);
 		if (i + PREFETCH_DISTANCE < count)
 		{
 			uint32		ahead = offsets[(uint32) order[i + PREFETCH_DISTANCE]];
 
 			if (ahead != GPUSORT_NULL_ELEMENT)
-				__builtin_prefetch(elements->data + ahead);
+				gpusort_prefetch(elements->data + ahead);
 		}
 
 		if (offset == GPUSORT_NULL_ELEMENT)

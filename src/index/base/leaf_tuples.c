@@ -11,6 +11,7 @@
 #include "storage/itemid.h"
 
 #include "core/copy_bytes.h"
+#include "core/prefetch.h"
 #include "index/base/leaf_tuples.h"
 #include "sort/base/row_format.h"
 #include "sort/memory/shared_ranges.h"
@@ -122,9 +123,9 @@ static inline void
 fetch_ahead(const GsRowsInPlace *rows, GsRowPlace place)
 {
 	if (rows->addresses == NULL)
-		__builtin_prefetch(place.row + GPUSORT_PLACE_BYTES_AHEAD);
+		gpusort_prefetch(place.row + GPUSORT_PLACE_BYTES_AHEAD);
 	else if (place.number + GPUSORT_PLACE_ROWS_AHEAD < rows->nrows)
-		__builtin_prefetch(rows->addresses[place.number + GPUSORT_PLACE_ROWS_AHEAD]);
+		gpusort_prefetch(rows->addresses[place.number + GPUSORT_PLACE_ROWS_AHEAD]);
 }
 
 /* Are so many bytes equal?  Mostly the first ones tell. */
@@ -389,7 +390,7 @@ count_singles(const GsLeafForm *form, const GsRowsInPlace *rows, GsRowPlace plac
 			((value ^ next) & column->bits) == 0 ||
 			(form->unique && !heap_row_of(form, row).alive))
 			break;
-		__builtin_prefetch(row + GPUSORT_PLACE_BYTES_AHEAD);
+		gpusort_prefetch(row + GPUSORT_PLACE_BYTES_AHEAD);
 		row = next_row;
 		value = next;
 		n++;

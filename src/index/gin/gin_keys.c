@@ -22,6 +22,7 @@
 
 #include "utils/memutils.h"
 
+#include "core/prefetch.h"
 #include "index/gin/gin.h"
 #include "work.h"
 
@@ -336,7 +337,7 @@ begin_lookup(GsGinKeys *keys, GsKeyLookup *lookup)
 	hash = mix(hash, hash >> 32);
 	lookup->hash = (uint32) (hash >> 32);
 	lookup->slot = lookup->hash & (keys->nslots - 1);
-	__builtin_prefetch(&keys->slots[lookup->slot]);
+	gpusort_prefetch(&keys->slots[lookup->slot]);
 }
 
 static inline bool
@@ -471,7 +472,7 @@ add_batch(GsGinKeys *keys, const GsGinRowKeys *added, uint32 count, uint64 tid)
 		const GsGinSlot *slot = &keys->slots[lookups[i].slot];
 
 		if (slot->ref != 0)
-			__builtin_prefetch(record_of(keys, slot->ref));
+			gpusort_prefetch(record_of(keys, slot->ref));
 	}
 	for (uint32 i = 0; i < count; i++)
 	{
@@ -542,7 +543,7 @@ next_record(GsGinKeys *keys)
 		return false;
 	keys->taken = next;
 	keys->chunk = next->chunks;
-	__builtin_prefetch(next->next);
+	gpusort_prefetch(next->next);
 	return true;
 }
 

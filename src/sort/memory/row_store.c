@@ -22,6 +22,7 @@
 #include "access/htup_details.h"
 #include "utils/memutils.h"
 
+#include "core/prefetch.h"
 #include "sort/base/row_format.h"
 #include "sort/memory/row_store.h"
 #include "work.h"
@@ -452,10 +453,6 @@ gpusort_row_store_are_same_tuples(const GsRowStore *store, uint32 a, uint32 b)
 			   one->t_len - MINIMAL_TUPLE_DATA_OFFSET) == 0;
 }
 
-/*
- * gcc drops calls of a function that only prefetches if it sees the function's body.
- * Therefore this one calls no others, and is not in the file that calls it.
- */
 void
 gpusort_row_store_fetch_ahead(const GsRowStore *store, const uint64 *entries,
 							  int64 left)
@@ -473,7 +470,7 @@ gpusort_row_store_fetch_ahead(const GsRowStore *store, const uint64 *entries,
 	end = slot + chunk->slot_bytes;
 	for (char *line = slot - (uintptr_t) slot % LINE_BYTES; line < end;
 		 line += LINE_BYTES)
-		__builtin_prefetch(line);
+		gpusort_prefetch(line);
 	if (!store->format->variable)
 		return;
 
@@ -483,10 +480,10 @@ gpusort_row_store_fetch_ahead(const GsRowStore *store, const uint64 *entries,
 	if (!is_elsewhere(store, slot))
 		return;
 	row = *(char **) (slot + store->pointer_offset);
-	__builtin_prefetch(row);
-	__builtin_prefetch(row + LINE_BYTES);
+	gpusort_prefetch(row);
+	gpusort_prefetch(row + LINE_BYTES);
 	if (store->whole_tuples)
-		__builtin_prefetch(row + 2 * LINE_BYTES);
+		gpusort_prefetch(row + 2 * LINE_BYTES);
 }
 
 /* ----------------------------------------------------------------

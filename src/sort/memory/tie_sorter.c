@@ -31,6 +31,7 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
+#include "core/prefetch.h"
 #include "sort/memory/tie_sorter.h"
 #include "work.h"
 
@@ -222,16 +223,16 @@ group_length(const GsTieSorter *sorter, const GsKeySort *key_sort,
 						   sorter->words))
 	{
 		if (length + PREFETCH_ROWS < count)
-			__builtin_prefetch(gpusort_key_sort_key(key_sort,
-													(uint32) entries[length + PREFETCH_ROWS]));
+			gpusort_prefetch(gpusort_key_sort_key(key_sort,
+												  (uint32) entries[length + PREFETCH_ROWS]));
 		length++;
 		gpusort_work_add(sizeof(uint64));
 		if (length % GPUSORT_ROWS_PER_LOOK == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
 	if (length + PREFETCH_ROWS < count)
-		__builtin_prefetch(gpusort_key_sort_key(key_sort,
-												(uint32) entries[length + PREFETCH_ROWS]));
+		gpusort_prefetch(gpusort_key_sort_key(key_sort,
+											  (uint32) entries[length + PREFETCH_ROWS]));
 	return length;
 }
 
