@@ -35,8 +35,9 @@ gpusort_private_make(const Sort *sort, GsSortTraits traits)
 	return list_make2(copy_childless(sort),
 					  list_concat(list_make5_int(traits.repeatable, traits.ties, traits.presorted,
 												 traits.divided, traits.paired),
-								  list_make4_int(traits.enough, traits.partition_keys,
-												 traits.partition_rows, traits.short_values)));
+								  list_make5_int(traits.enough, traits.partition_keys,
+												 traits.partition_rows, traits.short_values,
+												 traits.string_words)));
 }
 
 GsSortKeys
@@ -60,6 +61,7 @@ gpusort_private_keys(const CustomScan *gpusort)
 
 	keys.enough = traits.enough;
 	keys.short_values = traits.short_values;
+	keys.string_words = traits.string_words;
 
 	/*
 	 * Words tell where rows end that agree in the keys by which it is
@@ -103,6 +105,7 @@ gpusort_private_traits(const CustomScan *node)
 			.enough = list_nth_int(list, 5),
 			.partition_keys = list_nth_int(list, 6),
 			.partition_rows = list_nth_int(list, 7),
-			.short_values = list_nth_int(list, 8)
+			.short_values = list_nth_int(list, 8),
+			.string_words = list_nth_int(list, 9)
 	};
 }

@@ -19,6 +19,7 @@ typedef struct GsSortTraits
 	bool		ties;			/* would a GPU leave most of its rows as ties? */
 	int			enough;			/* see GsSortKeys */
 	bool		short_values;	/* likewise */
+	int			string_words;	/* likewise */
 	int			presorted;		/* by how many of its sort keys, the first
 								 * ones, its input is sorted already: 0 unless
 								 * it was made from an IncrementalSort */

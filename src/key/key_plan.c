@@ -209,8 +209,7 @@ any_is_distrusted(const GsSortKeys *keys)
 }
 
 GsKeyPlan *
-gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
-						GsReason *reason)
+gpusort_key_plan_create(const GsSortKeys *keys, GsReason *reason)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort key plan",
@@ -219,7 +218,7 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 	GsKeyPlan  *plan = palloc0(sizeof(GsKeyPlan));
 
 	plan->context = context;
-	plan->string_words = string_words;
+	plan->string_words = Max(keys->string_words, 1);
 	plan->enough = keys->enough;
 	plan->short_values = keys->short_values;
 	plan->alone = keys->alone;

@@ -30,6 +30,8 @@ typedef struct GsSortKeys
 								 * others; 0 if it takes all of them */
 	bool		short_values;	/* do most rows agree in strings that mostly
 								 * end in two words? */
+	int			string_words;	/* words of a string that become part of the
+								 * key; 0 is as 1 */
 	bool		alone;			/* is a value that is not exact the last one
 								 * in the words, so that rows of which it is
 								 * equal have equal words? */
@@ -54,10 +56,9 @@ typedef struct GsKeyShape
 } GsKeyShape;
 
 /*
- * Make a plan, in its own memory context below the current one.  Up to
- * 'string_words' words of a string become part of the key, at least 1.  If values are short, there
- * are at least 2, and unless keys->alone is set, other keys follow a string that ends in these
- * words.
+ * Make a plan, in its own memory context below the current one.  If values are short, at least two
+ * words of a string become part of the key, and unless keys->alone is set, other keys follow a
+ * string that ends in these words.
  * Accesses the system catalogs, and so needs a transaction.
  *
  * Unless 'reason' is NULL, sets *reason to GS_REASON_TYPE if the first key has no encoding, to
@@ -69,9 +70,7 @@ typedef struct GsKeyShape
  * If 'reason' is NULL, the plan trusts an encoding that is distrusted: a worker that encodes rows
  * of its leader's sort must do it as the leader does, who began before.
  */
-extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
-										  unsigned string_words,
-										  GsReason *reason);
+extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys, GsReason *reason);
 
 extern void gpusort_key_plan_free(GsKeyPlan *plan);
 

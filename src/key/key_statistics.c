@@ -46,6 +46,9 @@
 /* The bounds of a histogram that are looked at. */
 #define MOST_BOUNDS		101
 
+/* If strings have more than this in common, words relative to a pivot take less time. */
+#define MOST_STRING_WORDS	2
+
 /* Values of this average width, with a header, mostly end in two words of 14 to 16 bytes. */
 #define SHORT_WIDTH		12
 
@@ -264,6 +267,16 @@ tells_column(const GsTableColumn *column, const GsDeviceKey *key, int k)
 	return told && any;
 }
 
+/* Do the values of a column probably end in two words, by their average width? */
+static bool
+is_short(const GsTableColumn *column)
+{
+	int32		width = OidIsValid(column->table) ?
+		get_attavgwidth(column->table, column->attno) : 0;
+
+	return width > 0 && width <= SHORT_WIDTH;
+}
+
 int
 gpusort_key_statistics_open(const GsSortKeys *keys, const GsTableColumn *columns, int first,
 							bool gpu)
@@ -272,15 +285,10 @@ gpusort_key_statistics_open(const GsSortKeys *keys, const GsTableColumn *columns
 	{
 		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
 														   keys->collations[k], NULL);
-		int32		width = 0;
+		bool		may_end = gpusort_key_encoding_can_end(&encoding) ||
+			(gpu && gpusort_key_encoding_has_weights(&encoding));
 
-		if (gpusort_key_encoding_is_exact(&encoding))
-			continue;
-		if ((gpusort_key_encoding_can_end(&encoding) ||
-			 (gpu && gpusort_key_encoding_has_weights(&encoding))) &&
-			OidIsValid(columns[k].table))
-			width = get_attavgwidth(columns[k].table, columns[k].attno);
-		if (width <= 0 || width > SHORT_WIDTH)
+		if (!gpusort_key_encoding_is_exact(&encoding) && !(may_end && is_short(&columns[k])))
 			return k;
 	}
 	return keys->nkeys;
@@ -329,7 +337,7 @@ gpusort_key_statistics_expect_ties(const GsSortKeys *keys, const GsTableColumn *
 								   double rows)
 {
 	GsReason	reason;
-	GsKeyPlan  *plan = gpusort_key_plan_create(keys, 1, &reason);
+	GsKeyPlan  *plan = gpusort_key_plan_create(keys, &reason);
 	int			open;
 
 	/* Without words, all rows tie. */
@@ -364,6 +372,47 @@ gpusort_key_statistics_short_values(const GsSortKeys *keys, const GsTableColumn 
 				gpusort_key_statistics_few_values(columns, k + 1, rows);
 	}
 	return false;
+}
+
+/* Returns how many words tell the values of a string column apart, as far as statistics show. */
+static int
+words_needed(const GsKeyEncoding *encoding, const GsTableColumn *column, double rows)
+{
+	HeapTuple	statistics = statistics_of(column);
+	double		words;
+
+	if (!HeapTupleIsValid(statistics))
+		return 1;
+	words = ceil(bytes_needed(encoding, statistics, distinct_values(statistics, rows)) /
+				 sizeof(uint64));
+	ReleaseSysCache(statistics);
+	return words > 1 && words <= MOST_STRING_WORDS ? (int) words : 1;
+}
+
+int
+gpusort_key_statistics_string_words(const GsSortKeys *keys, const GsTableColumn *columns,
+									double rows, GsStringWords *last)
+{
+	for (int k = 0; k < keys->nkeys; k++)
+	{
+		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
+														   keys->collations[k], NULL);
+
+		if (gpusort_key_encoding_is_exact(&encoding))
+			continue;
+		if (!gpusort_key_encoding_is_string(&encoding) ||
+			(k > 0 && !gpusort_key_statistics_few_values(columns, k, rows)) ||
+			(is_short(&columns[k]) && gpusort_key_statistics_few_values(columns, k + 1, rows)))
+			return 1;
+		if (last->column.table != columns[k].table || last->column.attno != columns[k].attno ||
+			last->collation != keys->collations[k] || last->rows != rows)
+			*last = (GsStringWords)
+		{
+			columns[k], keys->collations[k], rows, words_needed(&encoding, &columns[k], rows)
+		};
+		return last->words;
+	}
+	return 1;
 }
 
 int

@@ -37,6 +37,24 @@ extern int	gpusort_key_statistics_open(const GsSortKeys *keys, const GsTableColu
 extern bool gpusort_key_statistics_short_values(const GsSortKeys *keys,
 												const GsTableColumn *columns, double rows);
 
+/* How many words tell the values of a column apart. */
+typedef struct GsStringWords
+{
+	GsTableColumn column;
+	Oid			collation;
+	double		rows;
+	int			words;
+} GsStringWords;
+
+/*
+ * See GsSortKeys: how many words of the first string tell most of its values apart, if they are
+ * few, as the histogram shows.  'last', zero at first, is what was found for the sort before: a
+ * query with many windows can have the same string in all of them.
+ */
+extern int	gpusort_key_statistics_string_words(const GsSortKeys *keys,
+												const GsTableColumn *columns, double rows,
+												GsStringWords *last);
+
 /*
  * Do most of 'rows' rows agree in the first 'nkeys' keys with others, as far as the numbers of
  * different values tell, which takes less time to find out?  False if one of them is not known.

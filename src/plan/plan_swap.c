@@ -36,6 +36,7 @@
 #include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
 #include "exec/sink_node.h"
+#include "key/key_statistics.h"
 #include "loading.h"
 #include "plan/finished_plans.h"
 #include "plan/plan_swap.h"
@@ -75,6 +76,7 @@ typedef struct GsSwapStatement
 								 * is needed */
 	List	   *columns;		/* the target list of the last node made in
 								 * the place of a sort, or NIL */
+	GsStringWords string_words; /* of the last sort */
 	bool		any_divided;	/* is any sort divided? */
 } GsSwapStatement;
 
@@ -190,13 +192,13 @@ with_columns(CustomScan *node, GsSwapStatement *statement)
  * keys alike.
  */
 static void
-judge_keys(const GsSortKeys *keys, const Plan *sort, const PlannedStmt *statement,
+judge_keys(const GsSortKeys *keys, const Plan *sort, GsSwapStatement *statement,
 		   GsSortTraits *traits)
 {
 	GsTableColumn *columns = palloc(keys->nkeys * sizeof(GsTableColumn));
 
 	for (int k = 0; k < keys->nkeys; k++)
-		columns[k] = gpusort_plan_column(outerPlan(sort), keys->attnos[k], statement);
+		columns[k] = gpusort_plan_column(outerPlan(sort), keys->attnos[k], statement->planned);
 	if (gpusort_gpu_session_check(sort->plan_rows, false) == GS_REASON_NONE)
 		traits->ties = gpusort_key_statistics_expect_ties(keys, columns, sort->plan_rows);
 	if (!traits->paired &&
@@ -205,6 +207,9 @@ judge_keys(const GsSortKeys *keys, const Plan *sort, const PlannedStmt *statemen
 		traits->enough = gpusort_key_statistics_enough(columns, keys->nkeys, sort->plan_rows);
 		traits->short_values = gpusort_key_statistics_short_values(keys, columns,
 																   sort->plan_rows);
+		traits->string_words = gpusort_key_statistics_string_words(keys, columns,
+																   sort->plan_rows,
+																   &statement->string_words);
 	}
 	pfree(columns);
 }
@@ -231,7 +236,7 @@ finish_divided_sort(CustomScan *node, GsSwapStatement *statement)
 	GsSortKeys	keys = gpusort_private_keys(node);
 	GsSortTraits traits = gpusort_private_traits(node);
 
-	judge_keys(&keys, &node->scan.plan, statement->planned, &traits);
+	judge_keys(&keys, &node->scan.plan, statement, &traits);
 	node->custom_private = gpusort_private_make(linitial_node(Sort, node->custom_private), traits);
 	node->custom_scan_tlist = make_column_tlist(outerPlan(node)->targetlist, OUTER_VAR,
 												NIL);
@@ -277,7 +282,11 @@ make_node_over(Plan *input, int plan_node_id, const CustomScanMethods *methods)
 static CustomScan *
 make_sink(const Sort *sort, const GsSortTraits *of_sort, Plan *partial, int plan_node_id)
 {
-	GsSortTraits traits = {.enough = of_sort->enough,.short_values = of_sort->short_values};
+	GsSortTraits traits = {
+		.enough = of_sort->enough,
+		.short_values = of_sort->short_values,
+		.string_words = of_sort->string_words
+	};
 	CustomScan *sink = make_node_over(partial, plan_node_id, &sink_methods);
 
 	sink->scan.plan.parallel_aware = true;
@@ -463,7 +472,7 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 	}
 	traits.repeatable = gpusort_input_is_repeatable(sort->plan.lefttree,
 													&context->statement->subplans);
-	judge_keys(&keys, &sort->plan, context->statement->planned, &traits);
+	judge_keys(&keys, &sort->plan, context->statement, &traits);
 	add_sink(sort, traits, context->statement);
 	return with_columns(make_sort_node(sort, traits, CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 									   CUSTOMPATH_SUPPORT_MARK_RESTORE, &sort_methods),

@@ -378,7 +378,7 @@ static GsReason
 reason_of_keys(const GsSortKeys *keys, bool gathered, GsKeyShape *shape)
 {
 	GsReason	reason;
-	GsKeyPlan  *plan = gpusort_key_plan_create(keys, 1, &reason);
+	GsKeyPlan  *plan = gpusort_key_plan_create(keys, &reason);
 
 	*shape = gpusort_key_plan_shape(plan);
 	gpusort_key_plan_free(plan);

@@ -55,7 +55,7 @@ GsReason
 gpusort_sort_plan_keys(GsSortSpec *spec)
 {
 	GsReason	reason;
-	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys, 1, &reason);
+	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys, &reason);
 
 	give_encodings_memory(spec, plan);
 	spec->key_plan = plan;
@@ -66,7 +66,7 @@ gpusort_sort_plan_keys(GsSortSpec *spec)
 void
 gpusort_sort_plan_leader_keys(GsSortSpec *spec)
 {
-	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys, 1, NULL);
+	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys, NULL);
 
 	give_encodings_memory(spec, plan);
 	spec->key_plan = plan;

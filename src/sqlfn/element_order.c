@@ -95,7 +95,7 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 	order->keys.operators = &order->operator;
 	order->keys.collations = &order->collation;
 	order->keys.nulls_first = &order->nulls_first;
-	order->key_plan = gpusort_key_plan_create(&order->keys, 1, &reason);
+	order->key_plan = gpusort_key_plan_create(&order->keys, &reason);
 	order->exact = gpusort_key_plan_is_exact(order->key_plan, &first_open);
 	if (reason != GS_REASON_NONE)
 	{

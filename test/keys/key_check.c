@@ -626,7 +626,8 @@ check_rows(const Rows *rows)
 		GsKeyPlan  *plan;
 
 		keys.short_values = words == 0;
-		plan = gpusort_key_plan_create(&keys, Max(words, 1), &reason);
+		keys.string_words = words;
+		plan = gpusort_key_plan_create(&keys, &reason);
 		wrong = check_plan(rows, plan);
 		if (words <= 1 && wrong == NULL)
 			wrong = check_device_key(rows, gpusort_device_key_create(plan, words == 1));

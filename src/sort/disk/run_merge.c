@@ -435,7 +435,8 @@ plan_of_merge(const GsSortSpec *spec)
 	if (gpusort_key_plan_is_exact(spec->key_plan, &first) || first > 0)
 		return spec->key_plan;
 	keys.alone = true;
-	return gpusort_key_plan_create(&keys, STRING_WORDS, &reason);
+	keys.string_words = STRING_WORDS;
+	return gpusort_key_plan_create(&keys, &reason);
 }
 
 /* Prepare the order of the rows, whose keys are encoded by merge->plan. */
