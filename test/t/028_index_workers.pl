@@ -115,6 +115,19 @@ SKIP:
 	leaves_nothing($node, 'unique');
 }
 
+# Processes agree on words that statistics ask for.
+$session->run(q{
+	CREATE TABLE clients (client text COLLATE "C", id int) WITH (parallel_workers = 3);
+	INSERT INTO clients SELECT 'client of ' || md5((g % 40000)::text), g FROM generate_series(1, 60000) g;
+	ANALYZE clients});
+foreach my $memory ('64MB', '2MB')
+{
+	$session->run("SET maintenance_work_mem = '$memory'");
+	by_several("two words of a string, $memory", $_, '', 'clients') foreach '(client)', '(client DESC, id)', '(lower(client), client)';
+}
+by_several('two words, unique', '(client, id)', 'UNIQUE', 'clients');
+$session->run('RESET maintenance_work_mem');
+
 # Columns passed by value, of which many rows become tuples at once: as long as no key is there
 # twice, no column is NULL, and no row is dead.
 $session->run(q{

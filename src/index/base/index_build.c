@@ -69,6 +69,7 @@ typedef struct GsBuildShared
 	GsParallelSort parallel;
 	double		expected_rows;	/* of each process */
 	int			expected_width;
+	int			string_words;	/* see GsSortKeys */
 	Size		memory;			/* of each process */
 	pg_atomic_uint32 n_done;	/* workers that have taken all of their rows */
 	ConditionVariable worker_done;
@@ -235,6 +236,7 @@ fill_parts(GsIndexBuild *build, GsBuildWorkers *workers, const GsParallelSort *p
 	shared->parallel = *parallel;
 	shared->expected_rows = build->spec.expected_rows / (build->nworkers + 1);
 	shared->expected_width = build->spec.expected_width;
+	shared->string_words = build->spec.keys.string_words;
 	shared->memory = build->spec.memory;
 	pg_atomic_init_u32(&shared->n_done, 0);
 	ConditionVariableInit(&shared->worker_done);
@@ -636,6 +638,7 @@ describe_share(GsIndexBuild *build, const GsBuildShared *shared)
 		elog(ERROR, "no operators for an index build");
 	build->spec.expected_rows = shared->expected_rows;
 	build->spec.expected_width = shared->expected_width;
+	build->spec.keys.string_words = shared->string_words;
 	build->spec.memory = shared->memory;
 }
 

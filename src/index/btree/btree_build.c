@@ -156,27 +156,32 @@ estimate_width(const GsIndexBuild *build)
 	return width;
 }
 
-/* Would a GPU leave most rows as ties? */
-static bool
-expect_ties(const GsIndexBuild *build)
+/* Find out from statistics what the words of the keys tell apart. */
+static void
+judge_keys(GsIndexBuild *build)
 {
-	const GsSortSpec *spec = &build->spec;
+	GsSortSpec *spec = &build->spec;
 	GsSortKeys	keys = spec->keys;
 	GsTableColumn columns[INDEX_MAX_KEYS];
+	GsStringWords words = {0};
 
 	/*
-	 * Behind the keys of the index there may be the TID, by which a GPU
-	 * leaves no ties.
+	 * After the keys of the index there may be the TID, by which a GPU leaves
+	 * no ties.
 	 */
 	keys.nkeys = build->info->ii_NumIndexKeyAttrs;
-	if (gpusort_gpu_session_check(spec->expected_rows, false) != GS_REASON_NONE)
-		return false;
 	for (int k = 0; k < keys.nkeys; k++)
 	{
 		columns[k].table = RelationGetRelid(build->heap);
 		columns[k].attno = build->info->ii_IndexAttrNumbers[k];
 	}
-	return gpusort_key_statistics_expect_ties(&keys, columns, spec->expected_rows);
+	if (gpusort_gpu_session_check(spec->expected_rows, false) == GS_REASON_NONE)
+		spec->expected_ties = gpusort_key_statistics_expect_ties(&keys, columns,
+																 spec->expected_rows);
+	if (gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties) != GS_REASON_NONE)
+		spec->keys.string_words = gpusort_key_statistics_string_words(&keys, columns,
+																	  spec->expected_rows,
+																	  &words);
 }
 
 static GsReason
@@ -184,7 +189,7 @@ plan_keys(GsIndexBuild *build)
 {
 	GsReason	reason;
 
-	build->spec.expected_ties = expect_ties(build);
+	judge_keys(build);
 	reason = gpusort_sort_plan_keys(&build->spec);
 	if (reason == GS_REASON_NONE)
 		build->spec.expected_width = estimate_width(build);
