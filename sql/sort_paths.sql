@@ -127,6 +127,14 @@ SELECT query, (SELECT bool_and(keys ~ 'few$') FROM sort_keys(query) keys) AS few
 	('SELECT few, many FROM facts UNION SELECT few, id FROM facts ORDER BY few, many')) v (query);
 RESET enable_hashagg;
 
+-- A hash table has only the rows of the first input, so a sort of all rows is for many of them, and
+-- not for strings.
+SELECT query, (SELECT bool_or(l ~ 'HashSetOp') FROM explain_lines(query) l) AS hashed FROM (VALUES
+	('SELECT many FROM facts INTERSECT SELECT id FROM facts'),
+	('SELECT id FROM facts WHERE id <= 20000 INTERSECT SELECT many FROM facts'),
+	('SELECT id FROM facts WHERE id <= 20000 EXCEPT SELECT many FROM facts'),
+	('SELECT many::text FROM facts INTERSECT SELECT id::text FROM facts')) v (query);
+
 -- of columns that depend on each other the planner expects far too many groups;
 -- its own statistics of them are believed
 CREATE TABLE dependent AS

@@ -94,8 +94,9 @@ typedef int16 GsOperatorOrder;
 #define GPUSORT_MY_PROC_NUMBER	(MyProc->pgprocno)
 #endif
 
-/* A number that 16 has changed: that of 16 and later, and that of 15. */
+/* A number that 16 or 18 has changed: that of it and of later versions, and the one before. */
 #define GPUSORT_SINCE_16(new, old)	(PG_VERSION_NUM >= 160000 ? (new) : (old))
+#define GPUSORT_SINCE_18(new, old)	(PG_VERSION_NUM >= 180000 ? (new) : (old))
 
 /*
  * Do sorts by a locale of the C library ignore what follows a zero byte?  In

@@ -17,6 +17,7 @@
 
 #include "catalog/pg_statistic.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -76,10 +77,14 @@
 #define STATE_ROUNDING		2
 
 /*
- * What a HashSetOp takes to look up a row in a table that fits in the cache, in addition to what
- * the planner charges and to what a SetOp takes to compare sorted rows, in the same units.
+ * What a SetOp takes in addition to what the planner charges, in the same units: with a table that
+ * fits in the cache, to look up a row, and for a row that is kept there; of sorted rows, to compare
+ * one, and more if it has strings, whose sort takes longer than it is charged.
  */
-#define HASH_SETOP_ROW_COST	30.0
+#define HASH_SETOP_ROW_COST	4.0
+#define HASH_SETOP_GROUP_COST	50.0
+#define SORTED_SETOP_ROW_COST	GPUSORT_SINCE_18(5.0, 15.0)
+#define SETOP_STRINGS_COST	40.0
 
 /* Since this correlation of a column with the places of rows, a table is in its order. */
 #define IN_INDEX_ORDER		0.95
@@ -442,7 +447,8 @@ gpusort_cost_hash_misses(const Path *path)
 			rows += ((const Path *) lfirst(lc))->rows;
 		return miss_cost(rows,
 						 Min(table_bytes(setop->numGroups, path->pathtarget->width), limit)) +
-			cpu_operator_cost * HASH_SETOP_ROW_COST * rows;
+			cpu_operator_cost * (HASH_SETOP_ROW_COST * rows +
+								 HASH_SETOP_GROUP_COST * setop->numGroups);
 	}
 	else if (IsA(path, HashPath))
 	{
@@ -572,10 +578,28 @@ gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel, P
 	}
 }
 
+/* Returns what a SetOp of sorted rows takes more than it is charged, or 0 for another path. */
+static Cost
+cost_of_sorted_setop(const Path *path, Path *const sorts[2])
+{
+	double		row = SORTED_SETOP_ROW_COST;
+	double		rows = 0;
+	ListCell   *lc;
+
+	if (!IsA(path, SetOpPath))
+		return 0;
+	foreach(lc, path->pathtarget->exprs)
+		if (type_is_collatable(exprType(lfirst(lc))))
+		row = SORTED_SETOP_ROW_COST + SETOP_STRINGS_COST;
+	for (int i = 0; i < 2; i++)
+		rows += sorts[i] != NULL ? sorts[i]->rows : 0;
+	return cpu_operator_cost * row * rows;
+}
+
 void
 gpusort_cost_prefer(Path *path, Path *const sorts[2], const Path *hash)
 {
-	Cost		misses = gpusort_cost_hash_misses(hash);
+	Cost		misses = gpusort_cost_hash_misses(hash) - cost_of_sorted_setop(path, sorts);
 	Cost		excess = path->total_cost - preferred_cost(sorts, hash->total_cost);
 
 	if (excess > 0 && excess < misses)

@@ -109,7 +109,7 @@ extern void gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOpt
 
 /*
  * Returns the cost of the cache misses of a hash table, which the planner does
- * not charge, and of the look-ups of a HashSetOp, of which it charges little.
+ * not charge, and of a HashSetOp's own work, of which it charges little.
  * Returns 0 if 'path' is neither a HashAgg, a HashSetOp nor a hash join.
  */
 extern Cost gpusort_cost_hash_misses(const Path *path);

@@ -128,6 +128,14 @@
 /* An IncrementalSort of groups with fewer rows stays stock, unless comparisons are slow. */
 #define FEWEST_GROUP_ROWS	45
 
+/*
+ * What an IncrementalSort takes for a row, and for its comparisons for each doubling of the rows of
+ * a group.
+ */
+#define INCREMENTAL_ROW_COST		6.0
+#define INCREMENTAL_NUMBERS_COST	3.0
+#define INCREMENTAL_STRINGS_COST	9.0
+
 /* The order in which rows come, in relation to that of a sort. */
 typedef enum GsRowOrder
 {
@@ -753,21 +761,16 @@ gpusort_eligibility_of_sort(const Sort *sort, double bound,
 }
 
 /*
- * Returns how many rows the planner expects in a group of an IncrementalSort.  The
- * plan does not have that number.  It follows from the costs that PostgreSQL's
- * cost_incremental_sort() has computed of it: without a LIMIT, the total cost is
- * the startup cost once per group, and some costs per row and per group.
+ * Returns how many rows the planner expects in a group of an IncrementalSort.  Neither the plan
+ * nor the path has that number.  It follows from the costs that cost_incremental_sort() has
+ * computed of it: without a LIMIT, the total cost is the startup cost once per group, and some
+ * costs per row and per group.
  */
 static double
-rows_of_group(const IncrementalSort * sort)
+rows_of_group(Cost input_startup, Cost startup, Cost total, double rows)
 {
-	const Plan *plan = &sort->sort.plan;
-	Cost		input_startup = plan->lefttree->startup_cost;
-	double		rows = plan->plan_rows;
-	Cost		per_group = plan->startup_cost - input_startup +
-		2 * cpu_tuple_cost;
-	Cost		groups = plan->total_cost - input_startup -
-		rows * (1.5 * cpu_operator_cost + cpu_tuple_cost);
+	Cost		per_group = startup - input_startup + 2 * cpu_tuple_cost;
+	Cost		groups = total - input_startup - rows * (1.5 * cpu_operator_cost + cpu_tuple_cost);
 
 	return groups > per_group ? rows * per_group / groups : rows;
 }
@@ -808,8 +811,10 @@ GsReason
 gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
 										double bound)
 {
-	double		rows = sort->sort.plan.plan_rows;
-	double		group = rows_of_group(sort);
+	const Plan *plan = &sort->sort.plan;
+	double		rows = plan->plan_rows;
+	double		group = rows_of_group(plan->lefttree->startup_cost, plan->startup_cost,
+									  plan->total_cost, rows);
 	GsReason	reason = reason_of_rows(rows, Max(gpusort_min_rows, 0), bound);
 	GsSortKeys	keys = gpusort_private_keys_of_sort(&sort->sort);
 	GsKeyShape	shape;
@@ -828,4 +833,20 @@ gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
 	if (!next_key_is_window(sort))
 		group *= time_of_comparison(&shape);
 	return group < FEWEST_GROUP_ROWS ? GS_REASON_NO_GAIN : GS_REASON_NONE;
+}
+
+Cost
+gpusort_incremental_sort_cost(const Path *path)
+{
+	const		IncrementalSortPath *sort = (const IncrementalSortPath *) path;
+	double		group = rows_of_group(sort->spath.subpath->startup_cost, path->startup_cost,
+									  path->total_cost, path->rows);
+	GsSortKeys	keys = keys_of_path(list_copy_tail(path->pathkeys, sort->nPresortedCols),
+									path->parent->relids);
+	GsKeyShape	shape = {0};
+
+	(void) reason_of_keys(&keys, false, &shape);
+	return cpu_operator_cost * path->rows *
+		(INCREMENTAL_ROW_COST + log2(Max(group, 2)) *
+		 (shape.first_exact ? INCREMENTAL_NUMBERS_COST : INCREMENTAL_STRINGS_COST));
 }

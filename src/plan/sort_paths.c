@@ -32,6 +32,7 @@
 #include "loading.h"
 #include "plan/key_values.h"
 #include "plan/sort_cost.h"
+#include "plan/sort_eligibility.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
 #include "sort/gpu/gpu_session.h"
@@ -593,23 +594,48 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 	gpusort_sorted_node_add(&node, path, more, best);
 }
 
-/* Charge a path above a table, or a scan of it, what the scan of a whole index takes. */
-static void
-correct_index_scan(const PlannerInfo *root, Path *top)
+/*
+ * Charge a path above a table, or a scan of it, what the scan of a whole index and an Incremental
+ * Sort above it take.  Returns how much more that is than the planner charges.
+ */
+static Cost
+correct_cost(const PlannerInfo *root, Path *path)
 {
-	Path	   *path = top;
-	Cost		excess;
+	Cost		more = 0;
 
-	while (path != NULL && !IsA(path, IndexPath) && !IsA(path, SubqueryScanPath))
-		path = gpusort_path_input(path);
-	if (path == NULL)
-		return;
-	excess = path->total_cost - gpusort_cost_index_scan(root, path);
-	for (path = top; path != NULL && excess > 0; path = gpusort_path_input(path))
+	if (path == NULL || IsA(path, SubqueryScanPath))
+		return 0;
+	if (IsA(path, IndexPath))
+		more = gpusort_cost_index_scan(root, path) - path->total_cost;
+	else
 	{
-		path->total_cost -= excess;
-		path->startup_cost = Min(path->startup_cost, path->total_cost);
+		Cost		sort = 0;
+
+		if (IsA(path, IncrementalSortPath))
+			sort = gpusort_incremental_sort_cost(path) -
+				(path->total_cost - gpusort_path_input(path)->total_cost);
+		more = correct_cost(root, gpusort_path_input(path)) + Max(sort, 0);
 	}
+	path->total_cost += more;
+	path->startup_cost = Min(path->startup_cost, path->total_cost);
+	return more;
+}
+
+static int
+compare_costs(const ListCell *a, const ListCell *b)
+{
+	return compare_path_costs(lfirst(a), lfirst(b), TOTAL_COST);
+}
+
+/* Correct the cost of the cheapest path of a relation above a table, and of its partial path. */
+static void
+correct_costs(const PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *rel)
+{
+	if (!IS_SIMPLE_REL(input_rel) || input_rel->rtekind != RTE_RELATION || rel->pathlist == NIL)
+		return;
+	if (correct_cost(root, linitial(rel->pathlist)) > 0)
+		list_sort(rel->pathlist, compare_costs);
+	(void) correct_cost(root, gpusort_cost_partial_path(input_rel));
 }
 
 static void
@@ -628,13 +654,7 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		(stage == UPPERREL_ORDERED ? rows_of(output_rel) :
 		 input_rel->cheapest_total_path->rows) < gpusort_settings_plan_rows())
 		return;
-	if (IS_SIMPLE_REL(input_rel) && input_rel->rtekind == RTE_RELATION &&
-		output_rel->pathlist != NIL)
-	{
-		correct_index_scan(root, linitial(output_rel->pathlist));
-		if (gpusort_cost_partial_path(input_rel) != NULL)
-			correct_index_scan(root, gpusort_cost_partial_path(input_rel));
-	}
+	correct_costs(root, input_rel, output_rel);
 	switch (stage)
 	{
 		case UPPERREL_GROUP_AGG:
