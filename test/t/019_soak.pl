@@ -120,8 +120,8 @@ unlike(join('', map { $outputs{$_} } @sorts), qr/ERROR/, 'which are rows');
 foreach my $what (sort keys %held)
 {
 	my ($first, $last) = first_and_last($what);
-	# PostgreSQL keeps files of relations open.
-	my $tolerance = $what =~ /kB/ ? 1024 : $what =~ /relations/ ? 20 : $what =~ /mappings|contexts/ ? 4 : 0;
+	# PostgreSQL keeps files of relations open.  The heap of the emulator is from 28 to 31 MB.
+	my $tolerance = $what =~ /device process, kB/ ? 4096 : $what =~ /kB/ ? 1024 : $what =~ /relations/ ? 20 : $what =~ /mappings|contexts/ ? 4 : 0;
 
 	cmp_ok($last, '<=', $first + $tolerance, "$what: $first, in $rounds more rounds $last");
 }

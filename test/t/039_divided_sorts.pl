@@ -120,7 +120,7 @@ divided('distinct rows that would be preferred to a hash table', 'SELECT DISTINC
 divided('a UNION', 'SELECT who FROM visits UNION SELECT page FROM visits', '');
 divided('an INTERSECT', 'SELECT who, page FROM visits INTERSECT SELECT page, who FROM visits', '');
 
-like(plan_of('SELECT note, id FROM visits EXCEPT SELECT note, who FROM visits', 'SET max_parallel_workers_per_gather = 0'),
+like(plan_of('SELECT page, id FROM visits EXCEPT SELECT page, who FROM visits', 'SET max_parallel_workers_per_gather = 0'),
 	qr/^ *(SetOp|->  SetOp) Except\n.*GpuSort/ms, 'plan: an EXCEPT in one process');
 divided('an order of a window above, in a Gather Merge', 'SELECT * FROM (SELECT id, rank() OVER (PARTITION BY who ORDER BY id) AS r FROM visits WHERE id % 3 = 0) s
 	ORDER BY r, id', 'visits.who');
