@@ -582,18 +582,18 @@ gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel, P
 static Cost
 cost_of_sorted_setop(const Path *path, Path *const sorts[2])
 {
-	double		row = SORTED_SETOP_ROW_COST;
+	bool		strings = false;
 	double		rows = 0;
 	ListCell   *lc;
 
 	if (!IsA(path, SetOpPath))
 		return 0;
 	foreach(lc, path->pathtarget->exprs)
-		if (type_is_collatable(exprType(lfirst(lc))))
-		row = SORTED_SETOP_ROW_COST + SETOP_STRINGS_COST;
+		strings |= type_is_collatable(exprType(lfirst(lc)));
 	for (int i = 0; i < 2; i++)
 		rows += sorts[i] != NULL ? sorts[i]->rows : 0;
-	return cpu_operator_cost * row * rows;
+	return cpu_operator_cost * rows *
+		(SORTED_SETOP_ROW_COST + (strings ? SETOP_STRINGS_COST : 0));
 }
 
 void

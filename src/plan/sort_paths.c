@@ -601,7 +601,7 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 static Cost
 correct_cost(const PlannerInfo *root, Path *path)
 {
-	Cost		more = 0;
+	Cost		more;
 
 	if (path == NULL || IsA(path, SubqueryScanPath))
 		return 0;
