@@ -16,8 +16,8 @@
  * there is no warm memory, and sessions allocate their own.
  *
  * Virtual machines can report free memory to their host in pieces of this size, and getting
- * a huge page back then takes 5 ms instead of 0.1.  So when one took long, the next blocks get
- * ordinary pages, which come from what is free in smaller pieces.
+ * a huge page back then takes 5 ms instead of 0.1.  So when the last ones took long, the next
+ * blocks get ordinary pages, which come from what is free in smaller pieces.
  *
  * A background worker makes huge pages of such blocks when they are free, and gives blocks back to
  * the system that nobody has used for pg_gpusort.warm_memory_timeout.
@@ -89,9 +89,11 @@ extern PGDLLEXPORT void gpusort_warm_memory_main(Datum arg);
 #define REFUSED_MS		10000
 
 /*
- * After the system took longer than this to give a huge page, use ordinary pages for REFUSED_MS.
+ * If the last HUGE_PAGES_AVERAGED huge pages took longer than this on average, use ordinary pages
+ * for REFUSED_MS.  A single one may take long because another process was given the processor.
  */
 #define SLOW_MS			2.0
+#define HUGE_PAGES_AVERAGED	8
 
 /* How often the worker looks for blocks that are due, or have ordinary pages. */
 #define LOOK_MS			5000
@@ -108,7 +110,8 @@ typedef struct WarmBlock
 typedef struct WarmMemory
 {
 	TimestampTz refused;		/* when the system last had no huge page */
-	TimestampTz slow;			/* when it last took long to get one */
+	TimestampTz slow;			/* when getting one last took long */
+	double		huge_page_ms;	/* how long that takes, on average */
 	uint32		last_group;		/* number of the last group created */
 	WarmBlock	blocks[FLEXIBLE_ARRAY_MEMBER];
 } WarmMemory;
@@ -419,15 +422,27 @@ is_recent(TimestampTz when)
 	return when != 0 && !TimestampDifferenceExceeds(when, GetCurrentTimestamp(), REFUSED_MS);
 }
 
+/* The system has no huge page. */
 static void
-set_now(TimestampTz *when)
+note_refusal(void)
 {
 	LWLockAcquire(lock, LW_EXCLUSIVE);
-	*when = GetCurrentTimestamp();
+	state->refused = GetCurrentTimestamp();
 	LWLockRelease(lock);
 }
 
-/* Get a huge page for a block of ours, and note if that takes long. */
+/* Note how long a huge page took. */
+static void
+note_huge_page(double ms)
+{
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	state->huge_page_ms += (ms - state->huge_page_ms) / HUGE_PAGES_AVERAGED;
+	if (state->huge_page_ms > SLOW_MS)
+		state->slow = GetCurrentTimestamp();
+	LWLockRelease(lock);
+}
+
+/* Get a huge page for a block of ours. */
 static bool
 make_huge(int block)
 {
@@ -438,8 +453,10 @@ make_huge(int block)
 	state->blocks[block].huge = warm_up(block_address(block));
 	INSTR_TIME_SET_CURRENT(time);
 	INSTR_TIME_SUBTRACT(time, start);
-	if (INSTR_TIME_GET_MILLISEC(time) > SLOW_MS || gpusort_fault_host("slow") > 0)
-		set_now(&state->slow);
+	if (gpusort_fault_host("slow") > 0)
+		note_huge_page(2 * HUGE_PAGES_AVERAGED * SLOW_MS);
+	else
+		note_huge_page(INSTR_TIME_GET_MILLISEC(time));
 	return state->blocks[block].huge;
 }
 
@@ -459,7 +476,7 @@ warm_up_blocks(int first, int n)
 		if (!is_recent(state->slow) && !make_huge(b))
 		{
 			cool_down(block_address(b), BLOCK_BYTES);
-			set_now(&state->refused);
+			note_refusal();
 			return false;
 		}
 		block->warm = true;
